@@ -1,4 +1,4 @@
-"""Exact sufficient statistics of declared columns, per engine; no noise here."""
+"""Exact sufficient statistics of declared columns, per engine; engines add no noise."""
 
 from pdprivacy.engine.blocks import BLOCK
 from pdprivacy.engine.pandas_engine import Columns, PandasEngine

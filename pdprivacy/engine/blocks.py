@@ -1,6 +1,6 @@
 """Columns of a pandas frame read block by block: as numbers, as small integers per label, and in bins.
 
-Bins are half-open, the last one closed, exactly as their edges say.
+Bins are half-open, and the last bin is closed, exactly at their edges.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Reader: TypeAlias = Callable[[int, int], Any]
 
 
 PIECE = 1 << 15
-"""Rows at a time: the arrays of a step stay in the cache until the next step."""
+"""The number of rows of one step, whose arrays stay in the cache until the next step."""
 
 EXACT = 2**53
-"""Up to this size doubles hold every integer."""
+"""The size up to which doubles hold every integer."""
 
 LARGEST = 2**63 - 1
-"""The largest integer of 64 bits: no declared bound is beyond it."""
+"""The largest integer of 64 bits; no declared bound exceeds it."""
 
 BLOCK = 1 << 17
-"""Rows read at a time: a few arrays of it fit the processor's cache."""
+"""The number of rows read at a time; a few arrays of this size fit the processor's cache."""
 
 
 def blocks(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """Return where the blocks of at most ``size`` rows start and stop."""
+    """Return the start and the stop of each block of at most ``size`` rows."""
     return ((start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def numbers(values: Any) -> Reader:
-    """Blocks of a pandas array as numbers, NaN for null."""
+    """Return a reader of blocks of a pandas array as numbers, NaN for null."""
     if isinstance(values, pd.arrays.NumpyExtensionArray):
         array = values.to_numpy()
         if array.dtype.kind == "b":
@@ -70,24 +70,24 @@ def numbers(values: Any) -> Reader:
 
 
 def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
+    """Return cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
     try:
         found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
-    except (TypeError, ValueError, ArithmeticError):  # one cell that pandas stumbles over
+    except (TypeError, ValueError, ArithmeticError):  # pandas cannot convert a cell
         found = np.full(len(cells), np.nan)
     left = np.flatnonzero(np.isnan(found))
-    if len(left):  # nulls, and numbers that pandas does not know, such as fractions
+    if len(left):  # nulls, and numbers that pandas cannot convert, such as fractions
         found[left] = [double(cell) for cell in cells[left]]
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Coder:
-    """A column read as small integers: cheap per row, mapped to declared cells once per code.
+    """A reader of a column as small integers, which are cheap per row and map to declared cells.
 
-    ``codes(start, stop)`` gives integers from -1 on, as many as there are ``cells``, which map each of the
-    stored codes, -1 first, to its declared cell, or to -1 where the declaration has none. ``size``: how many
-    cells are declared, the null cell included.
+    ``codes(start, stop)`` returns the stored codes of these rows, integers from -1. ``cells`` maps each code,
+    -1 first, to its declared cell, or to -1 if the declaration has no cell for it. ``size``: the number of
+    declared cells, including the null cell.
     """
 
     codes: Reader
@@ -95,7 +95,7 @@ class Coder:
     size: int
 
     def settled(self) -> Coder:
-        """The same with declared cells as codes and -1 for none."""
+        """Return a coder whose codes are the declared cells, and -1 for values without one."""
         lookup, read = self.cells.astype(np.int32), self.codes
         return Coder(
             lambda start, stop: lookup[read(start, stop).astype(np.intp) + 1],
@@ -105,7 +105,7 @@ class Coder:
 
 
 def _declared(codes: Reader, column: Column, stored: Sequence[int] | Integers, labels: int) -> Coder:
-    """A coder of so many labels: the declared cell of each stored code, in front the null cell (or none)."""
+    """Return a coder that maps code -1 to the null cell (or none) and the others to ``stored`` cells."""
     null = labels if column.nullable else -1
     cells = np.concatenate([[null], np.asarray(stored, dtype=np.int64)]).astype(np.int64)
     return Coder(codes, cells, labels + int(column.nullable))
@@ -136,7 +136,7 @@ def coder(values: Any, column: Column, method: str) -> Coder:
 
 
 def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integers, labels: int) -> Coder:
-    """Integers within the bounds as their distance from the lower one; ``cells`` is each one's cell."""
+    """Return a coder of integers by their distance from the lower bound; ``cells``: the cell of each."""
     lower, upper = bounds
     small = np.int16 if upper - lower < 2**15 else np.int64
     if max(abs(lower), abs(upper)) > EXACT:
@@ -151,7 +151,7 @@ def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integ
             whole = block
             if len(block) and not (lower <= block.min() and block.max() <= upper):
                 whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
-            # the last bits of what is within the bounds tell the distance, also where it wraps around
+            # the low bits of numbers within the bounds hold the distance, even if they wrap around
             found: NDArray[Any] = np.empty(len(whole), dtype=small)
             np.copyto(found, whole, casting="unsafe")
             found -= np.array(lower).astype(small)
@@ -168,7 +168,7 @@ def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integ
 
 
 def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
-    """The distances of integers from a bound that doubles do not hold, cell by cell in whole numbers."""
+    """Return a reader of distances of integers from bounds beyond 2**53, cell by cell in whole numbers."""
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         cells = np.asarray(values[start:stop], dtype=object)
@@ -178,7 +178,7 @@ def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
 
 
 def _distance(cell: Any, lower: int, upper: int) -> int:
-    """Return the distances of cells from ``lower``, rounded down and cut at ``upper``; -1 for null."""
+    """Return the distance of a cell, clamped and rounded down, from ``lower``; -1 for null."""
     try:
         if cell != cell:
             return -1
@@ -199,7 +199,7 @@ def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -
 
 
 def _matched(values: Any, labels: Sequence[float]) -> Reader:
-    """Numbers that are labels, told apart as doubles (at most 2**53 in size, so that each has its own)."""
+    """Return a reader of numeric labels, compared as doubles, which hold each label up to 2**53 exactly."""
     read = numbers(values)
     order = np.argsort(np.asarray(labels, dtype=np.float64))
     ordered = np.asarray(labels, dtype=np.float64)[order]
@@ -215,10 +215,10 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
 
 
 def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
-    """Labels of any type, compared by hash and equality."""
+    """Return a reader of labels of any type, compared by hash and equality."""
     places = places_of(labels)
     nowhere = len(labels)
-    # pandas looks up texts only: of other labels it infers one type from all of them or all cells
+    # pandas looks up texts only: for other labels it would infer one type for all labels or all cells
     texts = all(type(label) is str for label in labels)
     index = pd.Index(list(labels), dtype=object, tupleize_cols=False)
 
@@ -229,7 +229,7 @@ def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
             try:
                 target = pd.Index(cells, dtype=object, tupleize_cols=False)
                 found = np.array(index.get_indexer(target), dtype=np.int64)
-            except Exception:  # cells without a hash, and whatever else pandas stumbles over
+            except Exception:  # cells without a hash, and all others that pandas cannot look up
                 found = None
         if found is None:
             found = np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
@@ -244,7 +244,7 @@ _TEXT = ("string", "large_string")
 
 
 def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
-    """Labels of text that Arrow keeps, looked up by Arrow; None where values or labels are something else."""
+    """Return a reader of text labels in Arrow memory, looked up by Arrow; None for other values or labels."""
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "storage", None) != "pyarrow" and not isinstance(dtype, pd.ArrowDtype):
         return None
@@ -262,7 +262,7 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     try:
         known = pa.array([*labels, None], type=text)
         pa.nulls(1, chunks.type).cast(text)
-    except (UnicodeEncodeError, pa.ArrowException):  # a label that is no text, or an old Arrow
+    except (UnicodeEncodeError, pa.ArrowException):  # a label that is not valid text, or an old Arrow
         return None
     null = len(labels)
 
@@ -281,13 +281,13 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
 
 
 def rounds_down(column: Column) -> bool:
-    """Return whether numbers are rounded down before they are put into bins, as are those of few integers."""
+    """Return whether numbers are rounded down before they are put into bins, as for few integers."""
     lower, upper = column.bounds("bins")
     return column.kind == "integer" and upper - lower < 4096
 
 
 def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
-    """Half-open bins, the last one closed; clamped values beyond the edges are in no bin."""
+    """Return a coder of half-open bins, the last closed; clamped values beyond the edges are in no bin."""
     edges = np.asarray(bins, dtype=np.float64)
     count = len(edges) - 1
     lower, upper = column.bounds("bins")
@@ -301,7 +301,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
     place = _placed(edges)
     with np.errstate(over="ignore"):
         first, last = place(np.array([lower, upper])).tolist()
-    # bins keep the order of values, so the bin of a clamped value is the clamped bin
+    # bins are in the order of values, so the bin of a clamped value is the clamped bin
     clamp = first > 0 or last < count - 1
     below, above = lower < edges[0], upper > edges[-1]
     apart = upper < edges[0] or lower > edges[-1]
@@ -330,7 +330,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
 
 
 def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:
-    """The bin of each of any number of values, as small integers."""
+    """Return a function that gives the bins of any number of values as small integers."""
     place = placer(edges)
     small = np.int16 if len(edges) < 2**15 else np.int32
 
@@ -345,16 +345,16 @@ def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArr
 
 FRACTION_BITS = 30
 NEAR = 8
-"""A position within so many units of 2**-30 of an edge is settled by the edge itself."""
+"""A position within this many units of 2**-30 of an edge is compared with the edge itself."""
 
 FEW_EDGES = 16
 
 
 def placer(edges: Floats) -> Callable[[Floats], Integers]:
-    """A function from at most `PIECE` numbers (no null) to their bins; beyond the edges, the outer bins.
+    """Return a function from at most `PIECE` numbers (no null) to bins; outer bins have no outer edge.
 
-    Even bins are found by arithmetic, except for numbers close to an edge; those, and all numbers
-    where bins are uneven, are compared with the edges.
+    Bins of equal width are computed by arithmetic. Numbers close to an edge, and all numbers in bins of
+    unequal width, are compared with the edges.
     """
     inner = edges[1:-1]
     estimate = _estimator(edges)
@@ -371,9 +371,9 @@ def placer(edges: Floats) -> Callable[[Floats], Integers]:
 
 
 def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.bool_] | None]] | None:
-    """Bins by fixed-point arithmetic, and which numbers lie too near an edge for it; None if uneven.
+    """Return a function to bins, and to a mask of numbers too near an edge; None for unequal widths.
 
-    The arithmetic is monotone and off by less than `NEAR` units of 2**-30 of a bin.
+    The fixed-point arithmetic is monotone, with an error below `NEAR` units of 2**-30 of a bin.
     """
     count = len(edges) - 1
     with np.errstate(all="ignore"):
@@ -387,7 +387,7 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
     # adding 1.5 * 2**52 units leaves the position in whole units in the low bits
     unit = 2.0**-FRACTION_BITS
     anchor = np.float64(1.5 * 2.0**52 * unit)
-    shift = anchor - offset + NEAR * unit  # so that what lies near an edge has few units in its low bits
+    shift = anchor - offset + NEAR * unit  # a number near an edge has few units in its low bits
     zero = int(anchor.view(np.int64))
     low, high = edges[0] + width / 4, edges[-1] - width / 4
     floats = np.empty(PIECE)
@@ -412,14 +412,15 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
 def count_bins(
     read: Callable[[int, int], Any], rows: int, edges: Floats, lower: float, upper: float
 ) -> tuple[Integers, int]:
-    """Numbers per bin after clamping to the bounds, those beyond the edges in none; and nulls.
+    """Return the counts per bin of numbers clamped to the bounds, and the number of nulls.
 
-    ``read(start, stop)`` gives rows as doubles, NaN for null.
+    Clamped numbers beyond the edges are in no bin. ``read(start, stop)`` returns rows as doubles, NaN for
+    null.
     """
     count = len(edges) - 1
     counts = np.zeros(count, dtype=np.int64)
     nulls = 0
-    clamped = lower == edges[0] and upper == edges[-1]  # the outer bins take what lies beyond
+    clamped = lower == edges[0] and upper == edges[-1]  # the outer bins take the numbers beyond
     beyond = lower < edges[0] or upper > edges[-1]
     few = count <= FEW_EDGES
     estimate = None if few else _estimator(edges)
@@ -444,7 +445,7 @@ def count_bins(
         if not few:
             found, near = (None, None) if estimate is None else estimate(piece)
             if found is None or near is not None:
-                # by sorting, which is quick where many are equal
+                # by sorting, which is quick where many numbers are equal
                 ends = np.searchsorted(np.sort(piece), edges[1:-1], side="left")
                 counts += np.diff(np.concatenate([[0], ends, [len(piece)]]))
             else:

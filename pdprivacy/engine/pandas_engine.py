@@ -1,14 +1,14 @@
-"""The numpy path: exact sufficient statistics of declared columns, read block by block.
+"""Exact sufficient statistics of declared columns of a pandas frame, read by NumPy block by block.
 
-Nothing here is private or public by itself: `pdprivacy.release` adds the noise.
-The sensitivities rest on these promises of this module:
+This module returns exact numbers; `pdprivacy.release` adds the noise. The
+sensitivities rest on these promises of this module:
 
-- every number is clamped to its declared bounds and put on a grid at every read,
-  whatever was validated before; a null is left out, never imputed;
-- sums are sums of integers (grid units) below 2**53 per block, then Python
-  integers: neither rounding nor the order of the rows can show;
+- every read clamps every number to its declared bounds and puts it on a grid,
+  whatever was validated before; nulls are left out, never imputed;
+- sums are sums of integers (grid steps) below 2**53 per block, then Python
+  integers: they depend neither on rounding nor on the order of the rows;
 - a table has one cell for every declared combination, a null cell where nulls
-  are declared, and no cell for anything else.
+  are declared, and no other cells.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 SUM_BLOCK = 2 * BLOCK
-"""Rows read at a time where one column is summed."""
+"""The number of rows read at a time to sum one column."""
 
 GROUPED = BLOCK // 2
-"""Rows read at a time where columns are summed per group."""
+"""The number of rows read at a time to sum columns per group."""
 
 FEW_BITS = 17
 RECORD = 35
-"""In sums of `GROUPED` records of at most 2**17 steps each, a record counts as 2**35 steps: the sum of all
-steps is less than half of that, and the sum of all 2**35 steps is below 2**53."""
+"""The bits of a record in sums that also count records: each record adds 2**35 steps. In a block of `GROUPED`
+records of at most 2**17 steps, the steps sum to at most half of that, and everything to less than 2**53."""
 
 HALF = 26
-"""The bits of the lower halves of the sums of groups: with two halves, no number of rows is too large."""
+"""The bits of the lower halves of the sums of groups; two halves hold the sums of any number of rows."""
 
 
 _memory = threading.local()
 
 
 def _scratch(rows: int, columns: int = 1) -> Floats:
-    """Return memory of the thread for blocks of columns, reused because new memory costs more than a pass."""
+    """Return memory for blocks of columns, reused per thread because new memory costs more than a pass."""
     size = rows * columns
     kept: Floats | None = getattr(_memory, "array", None)
     if size > 4 * SUM_BLOCK:
@@ -66,14 +66,14 @@ def _scratch(rows: int, columns: int = 1) -> Floats:
 
 
 class Columns(Protocol):
-    """The columns that are read of a frame, by name, and its number of rows."""
+    """The columns of a frame, by name, and its number of rows."""
 
     def __getitem__(self, name: Any, /) -> Any: ...
     def __len__(self) -> int: ...
 
 
 class PandasEngine:
-    """Sufficient statistics of a pandas frame (unique column labels)."""
+    """Sufficient statistics of a pandas frame with unique column labels."""
 
     def __init__(self, frame: Columns) -> None:
         self._frame = frame
@@ -81,19 +81,19 @@ class PandasEngine:
 
     @property
     def rows(self) -> int:
-        """The number of rows, exact: private under add/remove."""
+        """The exact number of rows, which is private under "add_remove"."""
         return len(self._frame)
 
     def present(self, column: Column) -> int:
-        """Records without null in ``column``."""
+        """Return the number of records without null in ``column``."""
         return self.rows - int(nulls(self._frame[column.name]).sum())
 
     def collect(self, reads: Iterable[Read]) -> dict[Read, Any]:  # noqa: ARG002
-        """Return no answers: a frame in memory is read statistic by statistic."""
+        """Return no answers, because a frame in memory is read statistic by statistic."""
         return {}
 
     def _quantity(self, quantity: Quantity) -> Callable[[int, int], Any]:
-        """Return a reader of blocks: the numbers of the column, or 1 where it holds the label and else 0."""
+        """Return a reader of blocks of the numbers of a column, or of 1 for the label and 0 for others."""
         values = self._frame[quantity.column.name].array
         if quantity.label is None:
             return numbers(values)
@@ -105,7 +105,7 @@ class PandasEngine:
         return lambda start, stop: scores[settled.codes(start, stop) + 1]
 
     def codes(self, column: Column, method: str) -> Integers:
-        """The declared cell of each record, nulls after the last; -1 where it has none."""
+        """Return the declared cell of each record, the last cell for nulls; -1 for undeclared values."""
         settled = coder(self._frame[column.name].array, column, method).settled()
         return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
 
@@ -113,7 +113,7 @@ class PandasEngine:
         return [coder(self._frame[column.name].array, column, method) for column in columns]
 
     def sum(self, quantity: Quantity) -> tuple[int, int]:
-        """Records without null, and the sum of their grid steps."""
+        """Return the number of records without null, and the sum of their grid steps."""
         read, rows = self._quantity(quantity), len(self._frame)
         buffer = _scratch(min(SUM_BLOCK, max(rows, 1)))[0]
         anchor = quantity.anchor
@@ -128,20 +128,20 @@ class PandasEngine:
                 count -= int(np.count_nonzero(nulls))
                 out[nulls] = quantity.zero
             # The bits of anchored values add up modulo 2**64; a block's sum of steps is below
-            # 2**62 in size, so the residue tells it.
+            # 2**62 in size, so the residue determines it.
             residue = (int(out.view(np.int64).sum()) - anchor * (stop - start)) & (2**64 - 1)
             total += residue - 2**64 if residue >= 2**63 else residue
         return count, total
 
     def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks:
-        """The records without null in the order of their grid steps, counted or weighed."""
+        """Return the records without null in the order of their grid steps, counted or weighted."""
         read = self._quantity(quantity)
         if weight is None:
             return ranked(read, quantity, self.rows)
         return weighed(read, quantity, self._quantity(weight), weight, self.rows)
 
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
-        """The records without null per declared group of ``keys``, in the order of their grid steps."""
+        """Return the records without null per declared group of ``keys``, ordered by their grid steps."""
         table = _Cells(self._coders(keys, method))
         places = table.places()
         read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
@@ -159,7 +159,7 @@ class PandasEngine:
         return sorted_by_group(steps[:count], groups[:count], table.declared, quantity)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
-        """Records complete in all ``quantities``, per nearest centre; read once for all rounds."""
+        """Return counts and sums of complete records per nearest centre, read once for all rounds."""
         key = tuple(quantities)
         if self._points is None or self._points[0] != key:
             reads = [self._quantity(quantity) for quantity in key]
@@ -167,7 +167,7 @@ class PandasEngine:
         return sums_around(self._points[1], key, centers)
 
     def _ungrouped(self, quantities: Sequence[Quantity], *, products: bool) -> GroupedSums:
-        """Records complete in all ``quantities``, as one group."""
+        """Return counts, sums and products of records complete in ``quantities``, as one group."""
         reads = [self._quantity(quantity) for quantity in quantities]
         size = len(quantities)
         width = min(BLOCK, max(self.rows, 1))
@@ -180,7 +180,7 @@ class PandasEngine:
             for row, quantity in enumerate(quantities):
                 quantity.centered(reads[row](start, stop), values[row])
             count += stop - start
-            # multiples of a power of two, below 2**53 of them in every partial sum: exact in any order
+            # every partial sum is less than 2**53 grid steps, so sums are exact in any order
             block_sums = values.sum(axis=1)
             if np.isnan(block_sums).any():
                 incomplete = np.isnan(values).any(axis=0)
@@ -195,11 +195,11 @@ class PandasEngine:
         return GroupedSums([count], [[total] for total in sums], {pair: [totals[pair]] for pair in totals})
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
-        """Records per declared cell of ``columns`` (null cells last on each axis), flat in C order."""
+        """Return counts per declared cell of ``columns``, null cells last on each axis, flat in C order."""
         return count_cells(self._coders(columns, method), len(self._frame))
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
-        """Records per bin of ``edges``, then the null cell where nulls are declared."""
+        """Return counts per bin of ``edges``, then of the null cell where nulls are declared."""
         values = self._frame[column.name].array
         if column.kind == "integer":
             return count_cells([edge_coder(values, column, edges)], self.rows)
@@ -209,7 +209,7 @@ class PandasEngine:
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:
-        """Records complete in all ``quantities``, per declared group; all are one without ``keys``."""
+        """Return counts, sums and products of complete records per declared group; one without ``keys``."""
         if not keys and len(quantities) == 1 and not products:
             count, total = self.sum(quantities[0])
             return GroupedSums([count], [[total]], {})
@@ -261,11 +261,11 @@ class PandasEngine:
 
 
 def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
-    """Return the records per declared cell, flat in C order."""
+    """Return the counts per declared cell, flat in C order."""
     table = _Cells(coders)
     size = table.size
     counts = np.zeros(size, dtype=np.int64)
-    # One bincount per block; blocks grow with the table so that its zeroing stays a small part.
+    # One bincount per block; blocks grow with the table, so that zeroing it stays cheap in comparison.
     width = min(max(BLOCK, 3 * size), max(rows, 1))
     buffer = np.empty(width, dtype=np.intp)
     # codes are combined in the narrowest type that holds them, which is several times as fast
@@ -283,9 +283,9 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
 
 
 class _Cells:
-    """The declared cells of some columns, read as positions in a table of their stored codes.
+    """The declared cells of columns, read as positions in a table of their stored codes.
 
-    Stored codes are cheaper per row than declared cells; they are used if their table is not much larger.
+    Stored codes are cheaper per row than declared cells; a column keeps them if the table is not much larger.
     """
 
     def __init__(self, coders: Sequence[Coder]) -> None:
@@ -299,7 +299,7 @@ class _Cells:
         self.size, self.declared = math.prod(self._radices), math.prod(column.size for column in stored)
 
     def read(self, start: int, stop: int, out: NDArray[Any]) -> None:
-        """Write the position of each row in the table of stored codes, of which -1 is the first."""
+        """Write the position of each row in the table of stored codes into ``out``; code -1 comes first."""
         offset = 0
         for axis, column in enumerate(self._columns):
             codes = column.codes(start, stop)
@@ -313,7 +313,7 @@ class _Cells:
         out += offset
 
     def places(self) -> Integers:
-        """Return the declared cell of each position, -1 for none."""
+        """Return the declared cell of each position, and -1 for positions without one."""
         places = np.zeros(1, dtype=np.int64)
         for column in self._columns:
             found = places[:, np.newaxis] * column.size + column.cells
@@ -322,7 +322,7 @@ class _Cells:
         return places
 
     def settle(self, counts: Integers) -> Integers:
-        """Add what is counted per position into declared cells; drop positions without a declared cell."""
+        """Return the counts of declared cells from those of positions; drop positions without a cell."""
         counts = counts.reshape(self._radices)
         for axis, column in enumerate(self._columns):
             kept = np.flatnonzero(column.cells >= 0)
@@ -340,13 +340,13 @@ class _Cells:
 # ---------------------------------------------------------------- points around centres
 
 PRODUCT = 1 << 18
-"""Multiplications in a product of matrices; libraries start no threads for so few."""
+"""The number of multiplications in a product of matrices, too few for libraries to start threads."""
 
 
 def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quantity], rows: int) -> Steps:
-    """The grid steps of all records, one row per quantity; the last row counts each record.
+    """Return the grid steps of all records, one row per quantity, and a last row of ones.
 
-    A record with a null is all zero, and so adds nothing to any sum.
+    The column of a record with a null is zero, so this record adds nothing to any sum.
     """
     steps = np.empty((len(quantities) + 1, rows), dtype=np.int32)
     steps[-1] = 1
@@ -365,13 +365,13 @@ def points(reads: Sequence[Callable[[int, int], Any]], quantities: Sequence[Quan
 
 
 def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
-    """The records nearest to each centre, counted, and their steps summed up; the first of equally near ones.
+    """Return the counts and the sums of steps of the records nearest to each centre; the first on a tie.
 
-    Distances are Euclidean where each range is brought to [-1, 1]. The nearest centre is the one of the
-    largest x c - |c|^2 / 2, by products and sums of whole arrays in a fixed order. Each of them rounds number
-    by number, so that the cluster of a record depends on nothing but the record and the centres. A product
-    of matrices would not do: its rounding may depend on where in a block a record is. It does for the sums,
-    which are of whole numbers below 2**53, and exact in any order.
+    Distances are Euclidean with each range scaled to [-1, 1]. The nearest centre has the largest
+    x c - |c|^2 / 2, computed by products and sums of whole arrays in a fixed order. These operations round
+    each number by itself, so the cluster of a record depends only on the record and the centres. A product of
+    matrices is unsuitable for it, because its rounding may depend on the position of a record in a block. It
+    is suitable for the sums, which are of whole numbers below 2**53 and so exact in any order.
     """
     weights, shifts = _weights(quantities, centers)
     size, rows = len(centers), steps.shape[1]
@@ -388,7 +388,7 @@ def sums_around(steps: Steps, quantities: Sequence[Quantity], centers: Floats) -
             scores += terms
         np.equal(scores, scores.max(axis=0), out=scores)
         sums = np.dot(scores, block.T)
-        if sums[:, -1].sum() > block[-1].sum():  # some are equally near to two
+        if sums[:, -1].sum() > block[-1].sum():  # some records are equally near to several centres
             np.logical_and(scores, np.cumsum(scores, axis=0) == 1, out=scores)
             sums = np.dot(scores, block.T)
         totals += sums.astype(np.int64)

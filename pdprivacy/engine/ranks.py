@@ -1,4 +1,4 @@
-"""Records in the order of their grid steps, sorted only near the ranks that are sought."""
+"""Records in the order of their grid steps, sorted only near the requested ranks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = [
 Integers: TypeAlias = NDArray[np.int64]
 
 BIN_BITS = 12
-"""Steps are counted in 2**12 bins: such a table stays in the innermost cache."""
+"""Steps are counted in 2**12 bins: a table of this size stays in the innermost cache."""
 
 
 class StepRanks:
-    """The records by their steps.
+    """The records by their steps, counted in bins.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class StepRanks:
         return len(self._steps)
 
     def between(self, first: int, last: int) -> Window:
-        """Implement `Ranks.between`: sort the bins around the ranks, or all bins once that costs no more."""
+        """Implement `Ranks.between`: sort the bins around the ranks, or all bins when that costs no more."""
         width = self._high - self._low + 1
         shift, rows = bin_shift(width), len(self._steps)
         reached = np.concatenate([[0], np.cumsum(self._counts)])
@@ -65,7 +65,7 @@ class StepRanks:
             first_of, after = np.searchsorted(values, [self._low + start, self._low + stop])
             values, counts = values[first_of:after], counts[first_of:after]
         else:
-            # one comparison for both ends: what is below the first one wraps around
+            # one comparison for both ends: a step below ``start`` wraps around to a large number
             inside = self._steps - np.uint32(start) < np.uint32(stop - start)
             values, counts = self._distinct(self._steps[inside])
         return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
@@ -75,7 +75,7 @@ class StepRanks:
         return self._distinct(self._steps)
 
     def _distinct(self, steps: NDArray[np.uint32]) -> tuple[Integers, Integers]:
-        """The different steps in order, and how many there are of each."""
+        """Return the distinct steps in order, and the number of records of each."""
         values, counts = np.unique(steps, return_counts=True)
         return values.astype(np.int64) + self._low, counts.astype(np.int64)
 
@@ -84,7 +84,7 @@ class StepRanks:
 class SortedRanks:
     """The records by their steps, all sorted.
 
-    ``values``: the different steps in order. ``reached``: the records up to each of them, shape
+    ``values``: the distinct steps in order. ``reached``: the number of records up to each of them, shape
     ``(len(values),)``. ``low``, ``high``: the lowest and the highest step.
     """
 
@@ -116,10 +116,10 @@ class SortedRanks:
 def sorted_by_group(
     steps: NDArray[np.uint32], groups: NDArray[np.int32], size: int, quantity: Quantity
 ) -> list[SortedRanks]:
-    """The records of each group by their steps, in any order: distances from the lowest step."""
+    """Return the records of each group by their ``steps``, distances from the lowest step in any order."""
     from scipy.sparse import csc_array  # here, as scipy.sparse takes long to import
 
-    # one record per column: by rows, it is the records by group, put there in one pass
+    # a matrix of one record per column; one pass to its rows puts the records by group
     by_group = csc_array((steps, groups, np.arange(len(steps) + 1)), shape=(size, len(steps))).tocsr()
     steps, starts = by_group.data, by_group.indptr
     for start, stop in pairwise(starts.tolist()):
@@ -130,13 +130,13 @@ def sorted_by_group(
 def sorted_ranks(
     steps: NDArray[Any], counts: Integers | None, starts: NDArray[Any], quantity: Quantity
 ) -> list[SortedRanks]:
-    """The records of each group by their steps.
+    """Return the records of each group by their steps.
 
     Parameters
     ----------
     steps : (n,) distances from the lowest step, sorted within each group.
-    counts : (n,) the number of records of each step; None for one each.
-    starts : (groups + 1,) where each group starts in ``steps``, and where the last one ends.
+    counts : (n,) the number of records of each step; None for one record each.
+    starts : (groups + 1,) the start of each group in ``steps``, and the end of the last group.
     """
     changes = np.append(steps[1:] != steps[:-1], True)[: len(steps)]
     changes[starts[1:][starts[1:] > 0] - 1] = True
@@ -153,14 +153,14 @@ def sorted_ranks(
 
 
 def bin_shift(width: int) -> int:
-    """Return how many bits of a distance below ``width`` are more than a bin has."""
+    """Return how many low bits of a distance below ``width`` to drop to get its bin."""
     return max((width - 1).bit_length() - BIN_BITS, 0)
 
 
 def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
-    """Return the last bin with at most ``first`` records below, and the first after it with ``last`` below.
+    """Return the last bin with at most ``first`` records below it, and the first after with ``last`` or more.
 
-    ``reached``: how many records are below each bin, and in all of them.
+    ``reached``: the number of records below each bin, and in all bins.
     """
     left, right = 0, len(reached) - 1
     if first > 0:
@@ -171,7 +171,7 @@ def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
 
 
 def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> StepRanks:
-    """The records of a quantity: one pass that clamps them, puts them on the grid and counts them in bins."""
+    """Return the records of a quantity, clamped, put on the grid and counted in bins in one pass."""
     steps = np.empty(rows, np.uint32)
     buffer = np.empty(min(BLOCK, max(rows, 1)))
     width = quantity.high - quantity.low + 1
@@ -195,7 +195,7 @@ def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> St
 
 @dataclass(frozen=True, slots=True)
 class WeighedRanks:
-    """All records by their steps, each step with the weights of its records: every window is the whole."""
+    """All records by their steps, with the weights of each step; every window holds all records."""
 
     whole: Window
 
@@ -205,7 +205,7 @@ class WeighedRanks:
         return int(self.whole.counts.sum())
 
     def between(self, first: int, last: int) -> Window:  # noqa: ARG002
-        """The window of all records, which leaves none below or above."""
+        """Return the window of all records."""
         return self.whole
 
 
@@ -216,7 +216,7 @@ def weighed(
     weight: Quantity,
     rows: int,
 ) -> WeighedRanks:
-    """The records of a quantity that have a weight, other than zero, sorted by their steps."""
+    """Return the records of a quantity with a weight other than zero, sorted by their steps."""
     values, weights = np.empty((2, rows), np.int64)
     count = 0
     for start, stop in blocks(rows, BLOCK):

@@ -1,4 +1,4 @@
-"""Units of records, and the choice of the records of a unit that are kept.
+"""Units of records, and the choice of the records of a unit to keep.
 
 Equal names are one unit, whatever type the column stores them in.
 """
@@ -42,17 +42,17 @@ NAMES = (
     np.datetime64,
     np.timedelta64,
 )
-"""Types of cells with a dependable hash and equality; other objects may be equal today and not tomorrow."""
+"""Types of cells with a dependable hash and equality; for other objects, equality may change over time."""
 
 
 def unit_codes(names: pd.Series[Any]) -> Integers:
     """Return the unit of each record as a number from 0, and -1 for a null.
 
-    Two records belong to one unit where their names are equal: ``0.0`` and ``-0.0``; ``1``, ``1.0`` and
-    ``True`` among objects; categories and dictionary entries that repeat a name. Every engine whose records
-    are read by pandas or Arrow asks this function; Polars, DuckDB and Spark group by the same equality.
+    Two records belong to one unit if their names are equal: ``0.0`` and ``-0.0``; ``1``, ``1.0`` and ``True``
+    among objects; categories and dictionary entries that repeat a name. Every engine whose records are read
+    by pandas or Arrow calls this function; Polars, DuckDB and Spark group by the same equality.
 
-    Raises InvalidDataError for cells that are no names, such as lists.
+    Raises InvalidDataError for cells that cannot be names, such as lists.
 
     >>> unit_codes(pd.Series([0.0, -0.0, None, 2.5])).tolist()
     [0, 0, -1, 1]
@@ -77,7 +77,7 @@ def unit_codes(names: pd.Series[Any]) -> Integers:
 
 
 def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
-    """Return the places of the records with the lowest keys of each unit, in order: at most so many of each.
+    """Return the sorted positions of the records with the lowest keys of each unit, at most ``most`` of each.
 
     >>> lowest_of_each(np.array([0, 0, 1, 0]), np.array([3, 1, 5, 2]), 2).tolist()
     [1, 2, 3]
@@ -90,24 +90,24 @@ def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
 
 
 def _of_numbers(names: pd.Series[Any]) -> Integers:
-    """Codes of numbers, compared as NumPy does: Arrow tells a negative zero from a positive one."""
+    """Return the codes of numbers, compared by NumPy because Arrow tells a negative zero from a positive."""
     gone = nulls(names)
     array = filled(names)
-    # pandas would make doubles of wider floats
+    # pandas would convert wider floats to doubles
     codes = np.unique(array, return_inverse=True)[1] if array.dtype.kind == "f" else pd.factorize(array)[0]
     return np.where(gone, -1, codes)
 
 
 def filled(numbers: pd.Series[Any]) -> NDArray[Any]:
-    """Numbers or truth values as an array of NumPy of their own type, with nulls as zero."""
+    """Return numbers or truth values as a NumPy array of their own type, with nulls as zero."""
     plain: Any = getattr(numbers.dtype, "numpy_dtype", numbers.dtype)
     missing = numbers.isna().any() and not isinstance(numbers.dtype, np.dtype)
-    # Arrow takes only a truth value in the place of a missing one
+    # Arrow fills a missing truth value only with a truth value
     return numbers.to_numpy(plain, na_value=plain.type(0)) if missing else numbers.to_numpy(plain)
 
 
 def _of_objects(names: pd.Series[Any]) -> Integers:
-    """Codes of objects, compared as Python does: pandas 2 ends a text at its first null character."""
+    """Return the codes of objects, compared by Python because pandas 2 ends texts at a null character."""
     cells = names.to_numpy(dtype=object)
     kinds = set(map(type, cells))
     try:
@@ -128,10 +128,10 @@ _TIMES = (np.datetime64, np.timedelta64, datetime.datetime)
 
 
 def _comparable(cells: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Times that equal all others of their instant.
+    """Return the cells with times that are equal whenever they are the same instant.
 
-    Times of NumPy have a hash of their own, and Python calls an hour that a zone has twice equal to none of
-    another zone.
+    NumPy times have a hash of their own. Python finds a time in the repeated hour of a zone unequal to every
+    time of another zone.
     """
 
     def comparable(cell: Any) -> Any:
@@ -142,13 +142,13 @@ def _comparable(cells: NDArray[np.object_]) -> NDArray[np.object_]:
         zoned = isinstance(cell, datetime.datetime) and cell.tzinfo is not None
         return cell.astimezone(datetime.UTC) if zoned else cell
 
-    with contextlib.suppress(ValueError, OverflowError):  # a time that Python does not hold
+    with contextlib.suppress(ValueError, OverflowError):  # a time outside the range of Python
         return np.fromiter(map(comparable, cells), dtype=object, count=len(cells))
     raise _no_names()
 
 
 def _decoded(names: pd.Series[Any]) -> pd.Series[Any]:
-    """A dictionary of Arrow as its entries, which may repeat a name or be null."""
+    """Return the entries of an Arrow dictionary column, which may repeat a name or be null."""
     chunks = names.array.__arrow_array__()
     return pd.Series(pd.arrays.ArrowExtensionArray(chunks.cast(chunks.type.value_type)))
 
@@ -158,7 +158,7 @@ def _no_names() -> InvalidDataError:
 
 
 def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
-    """The unit of each record, as a number; refuses records of nobody."""
+    """Return the unit of each record as a number; refuse records without a unit."""
     if unit not in frame.columns:
         raise ParameterError(
             "The schema leaves the column of the unit out.",
@@ -175,7 +175,7 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
 
 
 def _refuse_rounded_names(names: pd.Series[Any]) -> None:
-    """Refuse floats that may each stand for several integers: one null makes floats of integers."""
+    """Refuse floats that may each stand for several integers: a null in a column of integers makes floats."""
     if names.dtype.kind != "f":
         return
     numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))

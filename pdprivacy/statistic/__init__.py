@@ -5,10 +5,10 @@ l1 and l2 sensitivities), reads them from an engine, and turns the noisy vectors
 into values with their standard errors. Sensitivities are computed here from
 declared facts alone; noise is added in `pdprivacy.release` and nowhere else.
 
-Two ways lead to a mean or a variance. Where a number of rows is public, the
-statistic itself is computed exactly and gets the paper's sensitivity
-(*direct*). Where it is private, centred sums and a count each get noise, and
-the answer is made of them (*by sums*).
+There are two ways to a mean or a variance. Where the number of rows is public,
+the statistic itself is computed exactly and gets noise of the paper's
+sensitivity (*direct*). Where that number is private, centred sums and a count
+each get noise, and the answer is computed from them (*by sums*).
 """
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share

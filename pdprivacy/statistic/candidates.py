@@ -1,4 +1,4 @@
-"""Candidates and their scores: declared labels by their counts, numbers by their distance in ranks."""
+"""Candidates and their scores: declared labels by their counts, numbers by their distance in rank."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Integers: TypeAlias = NDArray[np.int64]
 End: TypeAlias = Literal["lower", "upper"]
 
 MOST_PARTS = 10**6
-"""The largest denominator of a quantile: with it, ranks of 2**40 records stay below 2**62."""
+"""The largest denominator of a quantile, which keeps ranks of 2**40 records below 2**62."""
 
 FARTHEST = 2**40
 """A rank beyond all records."""
 
 
 def ladder(column: Column, method: str) -> Quantity:
-    """The numbers that a quantile of ``column`` can be: about 2**30 steps between its bounds.
+    """Return the grid of the quantiles of ``column``: about 2**30 steps between its bounds.
 
-    For integers and truth values, every whole number between them, where these are at most as many.
+    Integers and truth values have a grid of whole numbers, unless there are more than 2**30 of them.
     """
     lower, upper = column.bounds(method)
     if column.kind == "float":
@@ -43,11 +43,11 @@ def ladder(column: Column, method: str) -> Quantity:
 
 
 def share(q: Rational, given: Any = None) -> Fraction:
-    """The share of records below a quantile: the nearest fraction with a denominator of at most a million.
+    """Return the share of records below a quantile, as a fraction with a denominator of at most a million.
 
-    ``given``: the argument that ``q`` is an item of, which an error names by its type.
+    ``given``: the argument that contains ``q``; an error shows its type.
 
-    Raises ParameterError for anything but a number from 0 to 1.
+    Raises ParameterError unless ``q`` is a number from 0 to 1.
 
     >>> share(1 / 3)
     Fraction(1, 3)
@@ -64,22 +64,22 @@ def share(q: Rational, given: Any = None) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The declared labels of a column; the score of each is how many records hold it. Null is none.
+    """The declared labels of a column, without null; the score of a label is its number of records.
 
-    A unit more or less moves all counts one way, by its number of records at most: `monotone`. A unit
-    with other records moves one count down and another one up.
+    Adding or removing a unit moves all counts the same way, each by at most the unit's number of records:
+    see `monotone`. Replacing the records of a unit moves one count down and another count up.
 
-    One label per group of ``keys`` is selected by one mechanism, which takes the loss once. A record of one
-    group moves the counts of that group alone: records more or less, in whatever groups, lose together what
-    they would lose in one group. A record that leaves a group for another one moves the counts of each
-    one way, by 1, which loses no more than one count down and another one up in a group.
+    One mechanism selects a label for each group of ``keys``, and its loss counts once. A record moves the
+    counts of its own group alone, so added or removed records lose as much together in several groups as in
+    a single group. A record that changes its group moves the counts of each of the two groups one way, by 1,
+    which loses no more than moving one count down and another up in a single group.
 
     Parameters
     ----------
-    column, scope, method : what is counted, in which rows, for which release.
+    column, scope, method : the column that is counted, its rows, and the release.
     weight : the share of the loss.
-    count : how many labels are selected, each among those that are left.
-    keys : the columns of the groups; none for all records as one group.
+    count : the number of labels to select, each among those that are left.
+    keys : the columns of the groups; if empty, all records are one group.
 
     Source: parallel composition (McSherry 2009, Theorem 4).
     """
@@ -108,36 +108,36 @@ class Labels:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one count moves."""
+        """The largest change of one count."""
         return Fraction(self.scope.count())
 
     @property
     def monotone(self) -> bool:
-        """Whether no count goes up while another one goes down."""
+        """Whether all counts move the same way."""
         return self.scope.neighbors == "add_remove"
 
     @property
     def counts(self) -> Part:
-        """All counts, as a histogram that gets noise."""
+        """All counts, as a histogram to which noise is added."""
         (part,) = CellCounts((*self.keys, self.column), self.scope, self.method).parts
         return replace(part, weight=self.weight, name=self.name)
 
     @property
     def read(self) -> Read:
-        """The records per label, and per null cell where nulls are declared."""
+        """The read of the records per label, and per null cell where nulls are declared."""
         return Read("table", ((*self.keys, self.column), self.method))
 
     def tables(self, counts: Integers) -> Sequence[Integers]:
-        """The counts of each group."""
+        """Return the counts of each group."""
         found: Integers = np.reshape(counts, (self.groups, -1))
         return list(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Candidates in runs of equal score: grid steps ``starts`` to ``starts + lengths - 1``.
+    """Candidates in runs of equal score, each from grid step ``starts`` to ``starts + lengths - 1``.
 
-    ``deficits``: how far the scores are below zero, in 1 / parts of a record.
+    ``deficits``: the negative scores of the runs, in units of 1 / parts of a record.
     """
 
     starts: Integers
@@ -145,44 +145,43 @@ class Runs:
     deficits: Integers
 
     def followed_by(self, other: Runs) -> Runs:
-        """These runs and then the others."""
+        """Return these runs, followed by the runs of ``other``."""
         pairs = ((getattr(one, name) for one in (self, other)) for name in self.__slots__)
         return Runs(*(np.concatenate(list(pair)) for pair in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The grid steps between the bounds of a column; the score of each is how near it is to a rank.
+    """The grid steps between the bounds of a column; the score of a step is its negative distance to a rank.
 
-    Of L records below a step and R up to it, its score is minus the distance of the target T to [L, R]:
-    max(L - T, T - R, 0). Records that are equal are one step with all their ranks.
+    A step with L records below it and R records up to it has the score -max(L - T, T - R, 0): minus the
+    distance of the target T to [L, R]. Equal records share one step, which has all their ranks.
 
-    With ``end`` None, T is q n, n the records without null, and the sensitivity is that of
+    With ``end`` None, T is q n for n records without null, and the sensitivity is that of
     `sensitivity.quantile`.
 
-    With ``end`` "lower", T is `rank`, a fixed number; with "upper", n - `rank`, which is the same counted
-    from the other end. Sensitivity 1: of L - T and R - T (counted from the end) each moves by 1 at most.
+    With ``end`` "lower", T is `rank`, a fixed number. With "upper", T is n - `rank`, the same rank counted
+    from the other end. The sensitivity is 1: L - T and R - T, counted from that end, move by at most 1.
 
-    With ``weights``, L, R, n and T are sums of weights in grid steps, for an ``end`` of None and without
-    ``keys`` alone.
+    With ``weights``, L, R, n and T are sums of weights in grid steps; ``end`` is None and there are no
+    ``keys``.
 
-    A unit with several records is that many steps apart. The scores do not move all one way.
+    A unit with several records counts as that many added or removed records. The scores are not monotone.
 
-    One number per group of ``keys`` is selected by one mechanism, which takes the loss once. A step is then
-    a record that comes to a group or leaves it, and moves the scores of that group alone; the losses of
-    the steps add up, in whatever groups they are. A replaced record is two such steps: it leaves a group and
-    comes to another one, or to the same. So the sensitivity is that of "add_remove", twice per record that is
-    replaced.
+    One mechanism selects a number for each group of ``keys``, and its loss counts once. A record that enters
+    or leaves a group moves the scores of that group alone, and the losses of such changes add up over all
+    groups. A replaced record is two changes: it leaves its group and enters another group or the same. So
+    the sensitivity is that of "add_remove", counted twice for each replaced record.
 
     Parameters
     ----------
     quantity : the grid; see `ladder`.
     q : the share of records below.
-    scope : of the rows.
+    scope : the public facts of the rows.
     weight : the share of the loss.
-    end : which extreme is asked for in its place.
-    keys : the columns of the groups; none for all records as one group.
-    weights : of the records, on a grid, where there are no keys; see `quantile_bits`.
+    end : the extreme to select in place of a quantile, or None.
+    keys : the columns of the groups; if empty, all records are one group.
+    weights : the weights of the records on a grid, only without ``keys``; see `quantile_bits`.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
     Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
@@ -215,7 +214,7 @@ class Quantile:
 
     @property
     def name(self) -> str:
-        """The label of the column, and the share."""
+        """The name of the column, and the share."""
         return f"{self.quantity.column.name}, q={float(self.q)!r}"
 
     @property
@@ -225,7 +224,7 @@ class Quantile:
 
     @property
     def sensitivity(self) -> Fraction:
-        """The most that one score moves; of groups, the sum over all of the most that one moves in each."""
+        """The largest change of one score; with groups, the sum over groups of the largest change in each."""
         neighbors = self.scope.neighbors if not self.keys else "add_remove"
         largest = 1 if self.weights is None else self.weights.high
         one = Fraction(1)
@@ -235,54 +234,55 @@ class Quantile:
 
     @property
     def monotone(self) -> bool:
-        """Never: records below the target move it away from one side and towards the other."""
+        """False: a record below the target moves the target away from one side and towards the other."""
         return False
 
     @property
     def parts(self) -> int:
-        """Scores are whole numbers of 1 / parts."""
+        """The denominator of the scores, which are multiples of 1 / parts."""
         return 1 if self.end is not None else self.q.denominator
 
     def rank(self, scale: float) -> int:
-        """Return the rank from the end at which a minimum or maximum is sought, for scores of this scale.
+        """Return the rank from the end at which to seek a minimum or maximum, for a mechanism of this scale.
 
-        The steps beyond all records, of which there may be as many as the grid has, have a score of minus
-        this rank: so many scales below zero that all together they have at most a twentieth of the
-        weight of one step of the right rank. Not more than half of the records that are publicly there: a
-        rank that is `cut` does not outweigh those steps.
+        The steps beyond all records have a score of minus this rank, and there may be as many of them as the
+        grid has. The rank is large enough that all of them together have at most a twentieth of the weight of
+        one step of the right rank. It is at most half of the public lower bound of the number of records; a
+        rank that is `cut` in this way does not outweigh these steps.
         """
         least = 0 if self.keys else self.scope.held(nullable=self.quantity.column.nullable)[0]
         found = self._outweighing(scale)
         return max(min(found, least // 2), 1) if least else found
 
     def cut(self, scale: float) -> bool:
-        """Return whether `rank` is less than it takes, by half of the records that are publicly there."""
+        """Return whether half of the public lower bound of the number of records limits `rank`."""
         return self.rank(scale) < self._outweighing(scale)
 
     def _outweighing(self, scale: float) -> int:
         return math.floor(min(math.log(20 * self.candidates) * scale, FARTHEST)) + 1
 
     def target(self, rows: int, scale: float) -> int:
-        """T, in 1 / parts of a record."""
+        """Return the target T, in units of 1 / parts of a record."""
         if self.end is None:
             return self.q.numerator * rows
         return self.rank(scale) if self.end == "lower" else rows - self.rank(scale)
 
     @property
     def read(self) -> Read:
-        """The records in the order of their steps, per group where there are keys."""
+        """The read of the records in the order of their steps, per group where there are keys."""
         if self.keys:
             return Read("grouped_ranks", (self.quantity, self.keys, "groupby"))
         return Read("ranks", (self.quantity,) if self.weights is None else (self.quantity, self.weights))
 
     def tables(self, ranks: Any) -> Sequence[Ranks]:
-        """The records of each group."""
+        """Return the records of each group."""
         return ranks if self.keys else [ranks]
 
     def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
-        """The runs of all steps within ``reach`` records of the target, and what there is beyond.
+        """Return the runs of all steps within ``reach`` records of the target, and what the other steps are.
 
-        That is: how many other steps, the least deficit they can have, and a function that finds their runs.
+        The result holds the runs, the number of other steps, their least possible deficit, and a function
+        that returns the runs of the other steps.
         """
         parts = self.parts
         # a rank beyond all records is as far from every step as the last one, up to a constant
@@ -307,13 +307,13 @@ class Quantile:
         return _runs(window, target, parts), others, min(beyond, default=0), rest
 
     def value(self, step: int) -> float:
-        """The number at a step, within the bounds."""
+        """Return the number at a step, within the bounds."""
         of = self.quantity
         return float(min(max(of.center + step * of.grid, of.lower), of.upper))
 
 
 def _runs(window: Window, target: int, parts: int) -> Runs:
-    """The runs of a window: each value that records have, and the stretches between."""
+    """Return the runs of a window: each value that occurs, and the stretches between these values."""
     values, counts = window.values, window.counts
     size = len(values)
     starts, lengths = np.empty(2 * size + 1, np.int64), np.ones(2 * size + 1, np.int64)
@@ -323,6 +323,6 @@ def _runs(window: Window, target: int, parts: int) -> Runs:
     upto = window.below + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     beyond = upto * parts - target
     deficits = np.empty(2 * size + 1, np.int64)
-    deficits[0::2] = np.abs(beyond)  # up to a step of a stretch there are as many as below it
+    deficits[0::2] = np.abs(beyond)  # a stretch holds no records: as many are up to a step as below it
     deficits[1::2] = np.maximum(np.maximum(beyond[:-1], -beyond[1:]), 0)
     return Runs(starts, lengths, deficits)

@@ -30,30 +30,30 @@ Integers: TypeAlias = NDArray[np.int64]
 Steps: TypeAlias = NDArray[np.uint16]
 
 RHO = 0.225
-"""Distance of a centre from the middle of the domain on each axis, as a share of the range (Su et al.)."""
+"""The distance of a centre from the middle of the domain on each axis, in parts of the range (Su et al.)."""
 
 TRIES = 100
-"""Draws of one starting centre that all have to fail before a distance counts as too large."""
+"""The number of failed draws of one starting centre after which a distance counts as too large."""
 
 TOGETHER = 10
 """The number of draws that are made at a time."""
 
 DIAMETER = 2**15
-"""The largest distance in the universe, in the whole steps that distances are rounded to."""
+"""The largest distance in the universe, in the whole steps to which distances are rounded."""
 
 ROWS, COLUMNS = 64, 512
-"""Distances that are computed at a time, which stay in the cache."""
+"""The shape of a block of distances, which fits the cache."""
 
 FEW = 8
-"""Runs of records with the same nearest point in a block of distances."""
+"""The largest number of runs of records with the same nearest point for which a product is quicker."""
 
 
 def count_share(dimensions: int, *, gaussian: bool) -> Fraction:
-    """The counts' share of a round's loss; the sums of each coordinate share the rest equally.
+    """Return the counts' share of a round's loss; the sums of each coordinate share the rest equally.
 
-    Least mean squared error of a centre at 2 rho from the middle on each axis: counts and the sum of one
-    coordinate have shares of cbrt(4 d rho^2) : 1 where deviations are proportional to 1 / share (Laplace),
-    of sqrt(4 d rho^2) : 1 where they are to 1 / sqrt(share) (Gaussian).
+    This share minimises the mean squared error of a centre at 2 rho from the middle on each axis. The counts
+    and the sum of one coordinate have shares of cbrt(4 d rho^2) : 1 where deviations are proportional to
+    1 / share (Laplace), and of sqrt(4 d rho^2) : 1 where they are proportional to 1 / sqrt(share) (Gaussian).
 
     Source: Su, Cao, Li, Bertino, Jin (2016), "Differentially private k-means clustering".
 
@@ -66,10 +66,11 @@ def count_share(dimensions: int, *, gaussian: bool) -> Fraction:
 
 
 def packed(count: int, dimensions: int, source: Source) -> tuple[Floats, float]:
-    """Random points in [-1, 1]^dimensions, far from each other and from the boundary, and how far.
+    """Return random points in [-1, 1]^dimensions that are far from each other, and their distance.
 
-    All are at least that distance from the boundary, and twice as much from each other. The distance is the
-    largest that a bisection finds, where a point that fails so often in a row makes it too large.
+    All points are at least this distance from the boundary and twice this distance from each other. A
+    bisection finds the largest distance; it counts a distance as too large when `TRIES` draws of one point
+    fail in a row.
 
     Source: the sphere packing of Su et al. (2016).
 
@@ -110,11 +111,11 @@ def _packed(count: int, dimensions: int, distance: float, source: Source) -> Flo
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """One round of k-means: the records nearest to each public centre, counted and summed up.
+    """One round of k-means: the counts and sums of the records nearest to each public centre.
 
-    A record is in one cluster, so that counts and sums are those of disjoint groups; each coordinate has
-    its own sums, because a record moves all of them. ``centers``: one row per cluster, in the units of the
-    columns. ``share``: of the loss for the counts.
+    A record is in one cluster, so counts and sums are those of disjoint groups. Each coordinate has its own
+    sums, because a record moves all of them. ``centers``: one row per cluster, in the units of the columns.
+    ``share``: the share of the loss for the counts.
 
     Source: Blum, Dwork, McSherry, Nissim (2005), "Practical privacy: the SuLQ framework".
     """
@@ -152,7 +153,7 @@ class Clusters:
         return [groups.rows, *groups.sums]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        """Noisy sums over noisy counts; a cluster whose count is below 1 keeps its centre."""
+        """Return noisy sums over noisy counts; a cluster with a noisy count below 1 keeps its centre."""
         counts = noisy[0]
         rows, empty = np.maximum(counts.values, 1.0), counts.values < 1
         values, errors = np.empty(self.centers.shape), np.empty(self.centers.shape)
@@ -174,7 +175,7 @@ class Clusters:
         return Answer(values, errors, 0.0, *self.ends, interval)
 
     def after(self, noisy: Sequence[Noisy]) -> Clusters:
-        """The next round, around the centres that the noisy numbers of this one make."""
+        """Return the next round, around the centres that follow from the noisy numbers of this round."""
         return replace(self, centers=self.finish(noisy).values)
 
 
@@ -182,11 +183,11 @@ class Clusters:
 
 
 def numbers_of(column: Column) -> tuple[float, ...]:
-    """The numbers that the declared cells of a column stand for: labels, or the middles of bins.
+    """Return the number of each declared cell of a column: its label, or the middle of its bin.
 
     Raises
     ------
-    DeclarationError : no cells are declared, or they are no numbers.
+    DeclarationError : the column declares no cells, or its labels are not numbers.
 
     >>> numbers_of(Column("age", "integer", lower=18, upper=65, bins=(18, 30, 65)))
     (24.0, 47.5)
@@ -201,11 +202,11 @@ def numbers_of(column: Column) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Medians:
-    """A walk over sets of ``size`` points, one swap at a time, and at the end the choice of one of the sets.
+    """A walk over sets of points, one swap at a time, which ends with the choice of one of the sets.
 
-    The universe holds every combination of declared cells; a set costs the records the sum of their
-    distances to its nearest point. Ranges are brought to length one, and distances rounded to whole steps,
-    the largest to `DIAMETER`.
+    The universe holds every combination of declared cells. The cost of a set is the sum of the distances of
+    all records to its nearest point. Ranges are scaled to length one, and distances are rounded to whole
+    steps, the largest to `DIAMETER`.
 
     Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
     optimization", Algorithm 2 (k-median).
@@ -223,12 +224,12 @@ class Medians:
 
     @property
     def sensitivity(self) -> int:
-        """A record adds between nothing and the diameter to a cost, before and after it is replaced, too."""
+        """The sensitivity of a cost: one added, removed or replaced record moves it by up to the diameter."""
         return DIAMETER * self.scope.contribution
 
     @property
     def monotone(self) -> bool:
-        """One record more adds something to all costs, and takes nothing from any."""
+        """Whether all costs move the same way: an added record lowers no cost."""
         return self.scope.neighbors == "add_remove"
 
     @cached_property
@@ -238,7 +239,7 @@ class Medians:
 
     @cached_property
     def _scaled(self) -> tuple[Floats, float]:
-        """The universe with ranges of length one, and how far its farthest points are apart then."""
+        """The universe with ranges of length one, and the distance of its farthest points."""
         widths = np.ptp(self.points, axis=0)
         places = np.divide(self.points, widths, out=np.zeros_like(self.points), where=widths > 0)
         return places, math.sqrt(np.count_nonzero(widths))
@@ -249,7 +250,7 @@ class Medians:
         return (self._scaled[1] or 1.0) / DIAMETER
 
     def distances(self, first: Integers) -> Steps:
-        """The whole distances of these points of the universe to all of it."""
+        """Return the distances from these points of the universe to all its points, in whole steps."""
         places, widest = self._scaled
         found = np.zeros((len(first), len(places)), dtype=np.uint16)
         rows = max((1 << 18) // len(places), 1)
@@ -264,7 +265,7 @@ class Medians:
 
     @property
     def read(self) -> Read:
-        """The records per declared cell of the columns, cells of nulls among them."""
+        """The read of the records per declared cell of the columns, cells of nulls included."""
         return Read("table", (self.columns, "kmedian"))
 
     def held(self, table: Integers) -> Integers:
@@ -273,13 +274,13 @@ class Medians:
         return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
 
     def exact(self, table: Integers) -> tuple[Steps, Floats]:
-        """The distances of the points that hold records to all points, and the records at each."""
+        """Return the distances from the points that hold records to all points, and the records at each."""
         counts = self.held(table)
         records = np.flatnonzero(counts)
         return self.distances(records), counts[records].astype(np.float64)
 
     def costs(self, exact: tuple[Steps, Floats], sets: Sequence[tuple[int, ...]]) -> Integers:
-        """The exact costs of the candidates after the sets that were there so far.
+        """Return the exact costs of the next candidates, given the ``sets`` so far.
 
         The candidates are the swaps of the last set; after the last swap they are all sets.
         """
@@ -291,25 +292,25 @@ class Medians:
         return np.array(each)
 
     def swapped(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
-        """The set after the swap of this number: points out by place, points in by number."""
+        """Return the set after swap ``place``; swaps are ordered by leaving point, then by entering point."""
         out, into = divmod(place, len(self.points) - len(chosen))
         free = np.delete(np.arange(len(self.points)), chosen)
         return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
 
     def found(self, chosen: Sequence[int]) -> Floats:
-        """The points of a set, in the order of the universe."""
+        """Return the points of a set, in the order of the universe."""
         return self.points[sorted(chosen)]
 
 
 def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
-    """The cost after each swap: one row per point that leaves, one column per point that comes."""
+    """Return the cost after each swap: one row per leaving point, one column per entering point."""
     size, universe = len(chosen), distances.shape[1]
     near = distances[:, list(chosen)]
     of = near.argmin(axis=1)
-    # a record is moved by one leaving point only, the nearest: those of a point one after the other
+    # a record only moves when its nearest point leaves: sort the records by that point
     order = np.argsort(of, kind="stable")
     of, counts = of[order], counts[order]
-    # the nearest point, and the one that is nearest where that has left
+    # the distance to the nearest point, and to the next one, which counts where the nearest has left
     near = np.partition(near, 1, axis=1)[order] if size > 1 else near[order]
     first = near[:, 0].astype(np.float64)
     second = near[:, 1].astype(np.float64) if size > 1 else np.full(len(near), float(DIAMETER))

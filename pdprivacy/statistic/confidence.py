@@ -1,8 +1,8 @@
-"""Confidence intervals of numbers that are made of several noisy ones.
+"""Confidence intervals of numbers that are computed from several noisy numbers.
 
 Each interval inverts a test. For the true value of a ratio, ``sum - ratio * count`` is noise alone, whose
-law is known: the interval holds every ratio that the noisy numbers do not contradict. It covers as often as
-it states for counts of any size, and is as wide as the declared range where noise hides the count.
+law is known: the interval holds every ratio that the noisy numbers do not contradict. It has its stated
+coverage for counts of any size, and is as wide as the declared range where noise hides the count.
 
 Sources: Fieller (1954), "Some problems in interval estimation", for ratios; Berger, Boos (1994), "P values
 maximized over a confidence set for the nuisance parameter", for the means in a variance; Cornish, Fisher
@@ -28,25 +28,25 @@ Floats: TypeAlias = NDArray[np.float64]
 Ends: TypeAlias = "tuple[Any, Any]"
 
 NUISANCE = 0.1
-"""The share of the error probability that goes to the means which a variance depends on."""
+"""The share of the error probability for the means on which a variance depends."""
 
 MOST_STEPS = 60
 
 CLOSE = 1e-7
-"""Relative precision of an end of an interval, in parts of its distance from the number."""
+"""The precision of an end of an interval, relative to its distance from the number."""
 
 
 NO_NOISE = 1e-20
-"""Standard deviation below which noise on the integers counts as 0."""
+"""The standard deviation below which noise on the integers counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The law of all the noise of one release, but for its scales.
+    """The law of all the noise of one release, without its scales.
 
     Parameters
     ----------
-    law : the distribution of the noise; of a continuous one its scale does not count.
+    law : the distribution of the noise; the scale of a continuous distribution does not matter.
     bounding : how the noisy numbers were kept within bounds.
     """
 
@@ -55,28 +55,28 @@ class Tail:
 
     @property
     def bias(self) -> float:
-        """The most that bounding from below raises the mean of a noisy number, in deviations of the noise."""
+        """The largest bias of a noisy number by a lower bound, in standard deviations of the noise."""
         if self.bounding is None or self.law.std < NO_NOISE:
             return 0.0
         return _cumulants(self.law, self.bounding)[0]
 
     def half(self, level: float, deviations: Any, times: Any = 1.0) -> Any:
-        """The size that a sum of independent noises, of any signs, exceeds with probability 1 - level.
+        """Return a size that a signed sum of independent noises exceeds with probability at most 1 - level.
 
-        ``deviations``: of each noise, times its weight, along the last axis. ``times``: how many noises of
-        each there are.
+        ``deviations``: the standard deviation of each noise times its weight, along the last axis.
+        ``times``: the number of noises with each deviation.
 
         Unbounded noise is symmetric: a sum has lighter tails than its heaviest term. Bounding moves a noise e
-        towards 0 ("clamp"), or makes its size smaller ("truncated"), but not symmetrically: the bound is then
+        towards 0 ("clamp"), or makes its size smaller ("truncated"), but not symmetrically. The bound is then
         that of the sum of all positive parts, or of all sizes.
 
-        Noise on the integers, and staircase noise, is coarse: a sum may lie a step or a stair beyond what the
-        deviations tell.
+        Noise on the integers and staircase noise are coarse: a sum may lie a step or a stair beyond the bound
+        that follows from the deviations.
         """
         deviations, std = np.abs(deviations), _std(self.law)
         if std < NO_NOISE:
             return np.zeros(deviations.shape[:-1])
-        # in units of the largest: a power of what a double holds may be more than that
+        # in units of the largest deviation, as powers of large doubles may overflow
         unit = deviations.max(axis=-1)
         deviations = deviations / np.where(unit > 0, unit, 1.0)[..., np.newaxis]
         found = _factor(self.law.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
@@ -94,20 +94,20 @@ LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
 
 @lru_cache(maxsize=256)
 def _std(law: Distribution) -> float:
-    """Return the standard deviation of a distribution, which a search asks for at each step."""
+    """Return the standard deviation of a distribution, cached because a search needs it at each step."""
     return law.std
 
 
 @lru_cache(maxsize=256)
 def _factor(order: float, level: float) -> float:
-    """Half the interval per standard deviation, the larger one of a single noise and of very many."""
+    """Return half an interval per standard deviation: the larger of that of one noise and of very many."""
     single, normal = GeneralizedNormal.of(order, 1.0), GeneralizedNormal.gaussian(1.0)
     return max(single.central(level) / single.std, normal.central(level))
 
 
 @lru_cache(maxsize=256)
 def _cumulants(law: Distribution, bounding: Bounding) -> tuple[float, ...]:
-    """The first four cumulants of the positive part ("clamp") or the size of noise of deviation 1."""
+    """Return the first four cumulants of the positive part ("clamp") or the size of noise of deviation 1."""
     raw = [2 * law.half_moment(power) / law.std**power for power in (1, 2, 3, 4)]
     if bounding == "clamp":
         raw = [moment / 2 for moment in raw]
@@ -124,7 +124,7 @@ def _normal_quantile(q: float) -> float:
 
 
 def _cornish_fisher(q: float, cumulants: list[Any]) -> Any:
-    """The quantile of a sum with these cumulants."""
+    """Return the quantile of a sum with these cumulants."""
     mean, variance, third, fourth = cumulants
     z = _normal_quantile(q)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -137,11 +137,11 @@ def _cornish_fisher(q: float, cumulants: list[Any]) -> Any:
 
 
 def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
-    """The smallest and the largest number of [low, high] without excess, around ``start``.
+    """Return the smallest and the largest number of [low, high] without excess, around ``start``.
 
-    On either side of ``start`` the excess is concave: positive from one number to the end of the range, or
-    not positive at the end. The Illinois method (Dowell, Jarratt 1971) finds that number; the outer end of
-    its bracket is returned.
+    On either side of ``start`` the excess is concave: it is positive from some number to the end of the
+    range, or not positive at the end. The Illinois method (Dowell, Jarratt 1971) finds that number; the outer
+    end of its bracket is returned.
     """
     start, low, high = np.broadcast_arrays(*(np.asarray(one, np.float64) for one in (start, low, high)))
     ends = np.stack([low, high])
@@ -177,9 +177,9 @@ def of_ratio(
     *,
     rounding: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """The interval of a ratio of a noisy sum and a noisy count, within [low, high].
+    """Return the interval of a ratio of a noisy sum and a noisy count, within [low, high].
 
-    ``rounding``: the most that ``sum - ratio * count`` is off without noise.
+    ``rounding``: the largest size of ``sum - ratio * count`` without noise.
     """
     total, count = np.asarray(total, np.float64), np.asarray(count, np.float64)
     of_total, of_count = deviations
@@ -200,12 +200,12 @@ def of_ratio(
 def _fieller(
     total: Floats, count: Floats, of_total: float, of_count: float, low: Any, high: Any
 ) -> tuple[Floats, Floats]:
-    """The interval of the ratios r with |total - r count| <= hypot(of_total, r of_count), without a search.
+    """Return the interval of the ratios r with |total - r count| <= hypot(of_total, r of_count), by roots.
 
-    ``of_total``, ``of_count``: positive. The ends are those that `_hull` finds: roots of a quadratic, or the
-    ends of the range.
+    ``of_total``, ``of_count``: positive. The ends are those that `_hull` would find: roots of a quadratic, or
+    the ends of the range.
     """
-    # in units of the larger of each: the squares may be more than a double holds
+    # in units of the larger of each pair, as squares of large doubles may overflow
     sums, rows = np.maximum(np.abs(total), of_total), np.maximum(np.abs(count), of_count)
     t, h, n, g = total / sums, of_total / sums, count / rows, of_count / rows
     unit, spare, middle = sums / rows, (n - g) * (n + g), t * n
@@ -226,7 +226,7 @@ def _fieller(
 def of_shares(
     tail: Tail, level: float, sums: Any, wholes: Any, std: float, size: Any, members: Any
 ) -> tuple[Floats, Floats]:
-    """The interval of the share of ``size`` noisy cells in a whole of ``members`` cells, these included."""
+    """Return the interval of the share of ``size`` noisy cells in all ``members`` cells of a whole."""
     sums, wholes, size, members = np.broadcast_arrays(sums, wholes, size, members)
     times = np.stack([size, members - size], axis=-1)
 
@@ -241,7 +241,7 @@ def of_shares(
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """One factor of products: its noisy sums per group, their deviation, and the range of its means."""
+    """A factor of products: its noisy sums per group, their standard deviation, the range of its means."""
 
     sums: Floats
     std: float
@@ -259,15 +259,15 @@ def of_products(
     shift: float,
     limits: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """The interval of a covariance, or of a variance without ``second``, within groups along the last axis.
+    """Return the interval of a covariance (of a variance without ``second``), within groups on the last axis.
 
-    ``counts``, ``products``: noisy numbers and their deviation; the products are of all groups together, each
-    less by ``shift``. ``first``, ``second``: noisy sums, their deviation and the range of a term. ``limits``:
-    what the covariance cannot leave.
+    ``counts``, ``products``: noisy numbers and their standard deviation; the products are summed over all
+    groups, each product less by ``shift``. ``first``, ``second``: noisy sums, their standard deviation and
+    the range of a term. ``limits``: the range of the covariance.
 
-    About the true means the sum of products is (n - J) times the covariance, so that a linear combination of
-    all noisy numbers is noise alone. The interval holds what is not contradicted for some means within
-    confidence intervals of their own.
+    About the true means the sum of products is (n - J) times the covariance, so a linear combination of all
+    noisy numbers is noise alone. The interval holds every covariance that the noisy numbers do not contradict
+    for some means within confidence intervals of their own.
     """
     n, of_count = np.asarray(counts[0], np.float64), counts[1]
     groups = n.shape[-1]
@@ -321,10 +321,10 @@ def _joined(known: Floats, others: Floats, shape: tuple[int, ...]) -> Floats:
 
 
 def _bounded_weight(theta: Floats, shift: float, least: Floats, most: Floats, rows: Floats) -> Floats:
-    """The weight of the noise of each count where parts are kept within bounds that noisy counts imply.
+    """Return the weight of the noise of each count where noisy counts imply the bounds of other parts.
 
-    Each part is kept within bounds by itself, so that nothing cancels. ``least``, ``most``: the range of the
-    product of the means of each group.
+    Each part is bounded by itself, so nothing cancels. ``least``, ``most``: the range of the product of the
+    means of each group.
     """
     all_least, all_most = least.min(axis=-1, keepdims=True), most.max(axis=-1, keepdims=True)
     own = np.abs(theta) * least.shape[-1] / np.maximum(rows, 1.0)

@@ -34,7 +34,7 @@ __all__ = ["CellCounts", "Distinct", "Rows", "TreeCells"]
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Counts per declared cell of one or more columns; ``edges`` are those of bins given in the call."""
+    """Counts per declared cell of one or more columns; ``edges``: the edges of bins given in the call."""
 
     columns: tuple[Column, ...]
     scope: Scope
@@ -88,10 +88,10 @@ class CellCounts:
 
 @dataclass(frozen=True)
 class TreeCells:
-    """Counts of the cells and of the inner nodes of a tree over them, made consistent.
+    """Counts of cells and of the inner nodes of a tree over these cells, made consistent.
 
-    A record is in one node per level, so the levels share the loss. Where the number of records is
-    public it is the root; else the root is measured as one more level.
+    A record is in one node per level, so the levels share the loss. A public number of records is the count
+    of the root; a private one is measured as one more level.
     """
 
     cells: CellCounts
@@ -142,17 +142,17 @@ class TreeCells:
         return Answer(leaves, nodes.std, 0.0, *self.ends, interval)
 
     def measured(self, nodes: Noisy, leaves: Any) -> Any:
-        """Counts of the cells whose errors are no larger than those of noisy ones, in any sum.
+        """Return counts of the cells whose sums have errors no larger than sums of noisy counts.
 
-        Least squares of unbiased nodes err no more than the leaves among them (Gauss, Markov); bounded nodes
-        are biased, and only what was measured of a leaf is known of its error.
+        The least squares estimate from unbiased nodes errs no more than the noisy leaves (Gauss, Markov).
+        Bounded nodes are biased: the error is known only for the noisy leaves themselves.
         """
         return leaves if nodes.tail.bounding is None else nodes.values[: self.cells.parts[0].size]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The number of records, or of records without null per column."""
+    """The number of records, or the number of records without null per column."""
 
     columns: tuple[Column, ...]
     weights: tuple[Fraction, ...]
@@ -165,7 +165,7 @@ class Rows:
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.held(nullable=column is not None and column.nullable)
             name = "rows" if column is None else named("count", column)
-            # where all rows are public there is nothing to bound: bounds need a range
+            # a public number of rows needs no bounds, and bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
             found.append(scalar(name, weight, moved, Fraction(1), counts=True, lower=lower, upper=upper))
@@ -194,9 +194,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Distinct:
-    """Number of declared labels of each column that occur; null is no label.
+    """Number of declared labels of each column that occur, without null.
 
-    A unit moves the number by at most its number of records, and at most the number of labels.
+    A unit moves this number by at most its number of records, and by at most the number of labels.
     """
 
     columns: tuple[Column, ...]

@@ -1,4 +1,4 @@
-"""Statistics computed exactly and given their own noise, where a number of rows is public."""
+"""Statistics that are computed exactly before noise is added, where the number of rows is public."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ __all__ = ["Direct"]
 
 
 def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
-    """The first and the last whole number of units within bounds."""
+    """Return the first and the last whole number of units within bounds."""
     return math.ceil(lower / unit), math.floor(upper / unit)
 
 
 @dataclass(frozen=True)
 class Direct:
-    """Means, variances, covariances or pooled ones, each exact and then given its own noise.
+    """Means, variances or covariances, pooled or not, each computed exactly and released with its own noise.
 
-    ``kind``: "mean", "var" or "cov"; with ``keys`` the pooled form of the last two. ``rows``:
-    the public number of rows, or its lower bound.
+    ``kind``: "mean", "var" or "cov"; with ``keys``, pooled variances or covariances. ``rows``: the public
+    number of rows, or a public lower bound of it.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class Direct:
         return groups_of(self.keys, f"pooled_{self.kind}")
 
     def _moved(self, i: int, j: int) -> Fraction:
-        """The sensitivity of one entry, in grid steps or their products."""
+        """Return the sensitivity of one entry, in grid steps or their products."""
         neighbors = self.scope.neighbors
         first, second = self.quantities[i], self.quantities[j]
         bounds = Fraction(first.low), Fraction(max(first.high, first.low + 1))
@@ -85,7 +85,7 @@ class Direct:
         return sensitivity.cov(*bounds, *others, self.rows, neighbors=neighbors)
 
     def _refinement(self, moved: Fraction) -> Fraction:
-        """Steps per unit of the statistic: a power of two that makes the sensitivity about 2**21 steps."""
+        """Return the power of two of steps per unit of the statistic with a sensitivity near 2**21 steps."""
         exponent = 21 + moved.denominator.bit_length() - moved.numerator.bit_length()
         return Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
 
@@ -111,7 +111,7 @@ class Direct:
         return tuple(found)
 
     def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
-        """Bounds of an entry: those of a mean (from the centre), a variance or a covariance."""
+        """Return the bounds of an entry: of a mean (from the centre), a variance or a covariance."""
         first = self.quantities[i]
         if self.kind == "mean":
             return first.low * first.unit, max(first.high, first.low + 1) * first.unit, None
@@ -126,7 +126,7 @@ class Direct:
         return None, None, limits
 
     def _largest(self, quantity: Quantity) -> Fraction:
-        """The largest (pooled) variance: n R^2 / (4 (n - J)), decreasing in n, of the least public n."""
+        """Return the largest (pooled) variance: n R^2 / (4 (n - J)), which decreases in n, at the least n."""
         width = max(quantity.high - quantity.low, 1) * quantity.unit
         spare = self.rows - (self.groups if self.keys else 1)
         return width**2 * self.rows / (4 * spare)
@@ -165,7 +165,7 @@ class Direct:
         return whole_numbers
 
     def _entries(self, rows: int, *found: Any) -> list[Fraction]:
-        """The exact statistic per entry, in grid steps or their products; the columns are without nulls."""
+        """Return the exact statistic per entry, in grid steps or their products, of columns without nulls."""
         if self.kind == "mean":
             return [Fraction(total, rows) for _, total in found]
         if self.keys:
@@ -212,7 +212,7 @@ class Direct:
                 each = level if free else 1 - (1 - level) / 3
                 halves[i, j] = halves[j, i] = part.tail.half(each, np.array([part.std]))
                 if not free:
-                    # the noisy variances may allow less than the variances do
+                    # the noisy variances may imply narrower bounds than the exact ones
                     roots = [
                         (
                             noisy[k].values[0] + noisy[k].tail.half(each, np.array([noisy[k].std])),

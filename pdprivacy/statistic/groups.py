@@ -47,7 +47,7 @@ PIECES = {
     "var": ("count", "sum", "squares"),
     "std": ("count", "sum", "squares"),
 }
-"""The noisy numbers of a column that each statistic is made of: a count, a sum as it is, centred sums."""
+"""The noisy numbers of a column for each statistic: a count, a sum that is not centred, centred sums."""
 
 ORDER = ("count", "total", "sum", "squares")
 """The order of the pieces of a column."""
@@ -58,7 +58,7 @@ def mean_of(
 ) -> Answer:
     """Return centre + noisy centred sum / noisy count per group, with standard errors to first order.
 
-    ``least``: the count is taken to be at least as large. ``rounding`` as in `of_ratio`.
+    ``least``: a lower bound of the count that divides the sum. ``rounding`` as in `of_ratio`.
 
     Source: the noisy average of Li, Lyu, Su, Yang (2016), Algorithm 2.3, centred, which halves the
     sensitivity of the sum.
@@ -73,7 +73,7 @@ def mean_of(
 def mean_interval(
     quantity: Quantity, count: Noisy, total: Noisy, level: float, *, rounding: float = 0.0
 ) -> Ends:
-    """Return the interval of means per group; ``rounding`` as in `of_ratio`."""
+    """Return the intervals of means per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     deviations = total.std, count.std
     lower, upper = of_ratio(
@@ -94,7 +94,7 @@ def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) 
 
 
 def rooted(answer: Answer) -> Answer:
-    """Standard deviations of variances, 0 where one is negative."""
+    """Return the standard deviations for an answer of variances; the root of a negative variance is 0."""
     roots = np.sqrt(np.maximum(answer.values, 0.0))
     # to first order error / (2 root), and never more than the root of the error
     error = np.asarray(answer.standard_error)
@@ -113,7 +113,7 @@ def rooted(answer: Answer) -> Answer:
 
 
 def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
-    """Return the numbers of several answers as columns, a row per group; without rows of no groups."""
+    """Return the numbers of several answers as columns; ``per_group``: with one row per group."""
 
     def table(columns: Sequence[Sequence[Any]]) -> Floats:
         numbers = np.empty((len(columns[0]), answers[0].values.size, len(columns)))
@@ -131,14 +131,14 @@ def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
 
 
 def _shift(quantity: Quantity, piece: str) -> int:
-    """What is added to the number of each record: its centre, or minus half the largest square."""
+    """Return the number that is added for each record: the centre, or minus half the largest square."""
     if piece == "total":
         return round(quantity.center / quantity.grid)
     return -half_square(quantity.reach) if piece == "squares" else 0
 
 
 def _one_number(_: Quantity, number: Noisy) -> Answer:
-    """The answer that is a noisy number per group itself; its bounds are those of its part."""
+    """Return an answer of one noisy number per group, which has the bounds of its part."""
 
     def interval(level: float) -> Ends:
         half = number.tail.half(level, np.array([number.std]))
@@ -154,19 +154,19 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
     "var": variance_of,
     "std": lambda *pieces: rooted(variance_of(*pieces)),
 }
-"""The answer of each statistic, made of a quantity and its noisy pieces."""
+"""The function that makes the answer of each statistic from a quantity and its noisy pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The parts that statistics of several columns are made of.
+    """The parts of statistics of several columns.
 
     Parameters
     ----------
     numbers : the column and the statistic of each released number of a group.
-    parts : the piece of each part, the columns that it is of, and its share of the loss. Counts come first;
-        columns without nulls share one. The pieces of a column have equal shares of that of the column.
-    places : the place among the parts of each piece of a column.
+    parts : the piece, the columns and the share of the loss of each part. Counts come first; columns without
+        nulls share a count. The pieces of a column have equal shares of the loss of the column.
+    places : the position among the parts of each piece of a column.
     """
 
     numbers: tuple[tuple[int, str], ...]
@@ -178,7 +178,7 @@ class Layout:
     def of(
         cls, kinds: tuple[tuple[str, ...], ...], nullable: tuple[bool, ...], weights: tuple[Fraction, ...]
     ) -> Layout:
-        """Return the layout of the statistics of each column, by whether it may hold nulls and its share."""
+        """Return the layout for the statistics, nullability and share of the loss of each column."""
         pieces = [[piece for piece in ORDER if any(piece in PIECES[kind] for kind in own)] for own in kinds]
         needed = [(column, piece) for column, own in enumerate(pieces) for piece in own]
         needed.sort(key=lambda one: one[1] != "count")
@@ -208,16 +208,16 @@ class Moments:
     Sums are centred, and half the largest square is subtracted from each square, which halves their
     sensitivities.
 
-    Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under
-    "replace_one" a record may move, so that two groups change, which the sensitivities hold.
+    Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under "replace_one" a record
+    may move and change two groups, and the sensitivities include both.
 
     Parameters
     ----------
-    kinds : the statistics of each column. They are made of one set of noisy pieces, `PIECES`, whose shares of
-        the column's loss are equal, so that a statistic more costs nothing where it has no piece of its own.
-    quantities, weights : of each column, its numbers and its share of the loss.
+    kinds : the statistics of each column. They share one set of noisy pieces, `PIECES`, which have equal
+        shares of the column's loss, so a further statistic costs nothing unless it needs another piece.
+    quantities, weights : the numbers and the share of the loss of each column.
     scope : the public facts of the rows.
-    keys : the columns of the groups; none for all records as one group, whose answer has no axis of groups.
+    keys : the columns of the groups; if empty, all records are one group and the answer has no group axis.
     """
 
     kinds: tuple[tuple[str, ...], ...]
@@ -249,7 +249,7 @@ class Moments:
                 # a group may be empty, or hold any number of records
                 name, bounds = "sum", bounds_of_sums(*terms)
             else:
-                # a centred sum beside a sum as it is has a name of its own
+                # tell a centred sum from a plain sum of the same column
                 name = "centred sum" if piece == "sum" and (column, "total") in places else piece
                 bounds = per_record(places[column, "count"], *terms)
             name = named(name, q.column)

@@ -1,4 +1,4 @@
-"""Elements of statistics: bounded numbers per record, public rows, noisy parts, and engines."""
+"""Elements of statistics: bounded numbers per record, public facts of rows, noisy parts, and engines."""
 
 from __future__ import annotations
 
@@ -52,30 +52,30 @@ SMALLEST_RANGE, LARGEST_RANGE = 2.0**-300, 2.0**300
 
 
 SUM_BITS = 30
-"""Grid steps from the centre to the farther bound in sums: 2**30 at most, 2**47 in a block's sum."""
+"""In sums, at most 2**30 grid steps from the centre to the farther bound, and 2**47 in a block's sum."""
 
 
 PRODUCT_BITS = 17
-"""The same where values are multiplied: 2**34 a product, 2**51 in a block's sum, exact in a double."""
+"""In products, at most 2**17 grid steps: 2**34 in a product, 2**51 in a block's sum, exact in a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A bounded number per record, in whole grid steps from a centre.
 
-    The bounds that clip are the bounds that calibrate: ``low`` and ``high`` are computed from
-    them by the same arithmetic as the values of records.
+    The same bounds clamp the values and calibrate the noise: ``low`` and ``high`` are computed from them by
+    the same arithmetic as the values of records.
 
     Parameters
     ----------
     column : the declared column that is read.
-    lower, upper : its bounds, finite.
-    center : subtracted from each value.
+    lower, upper : its finite bounds.
+    center : the number subtracted from each value.
     bits : the grid is the smallest power of two with at most 2**bits steps to a bound.
     unit : one grid step, in the unit of the column.
-    anchor : the bits of ``zero``, which stands for no steps.
-    label : where given, a tuple of one declared label: the quantity is 1 in records that hold it, 0 in
-        others, null for null.
+    anchor : the bits of ``zero``, the double that represents 0 steps.
+    label : None, or a tuple of one declared label: the quantity is then 1 in records that hold the label, 0
+        in others, and null for null.
     """
 
     column: Column
@@ -113,8 +113,8 @@ class Quantity:
         grid = 2.0 ** (math.frexp(reach)[1] - bits)
         center = round((lower + upper) / 2 / grid) * grid if centered else 0.0
         # Adding 1.5 * 2**52 grid steps makes the floating-point unit round to the grid and leaves
-        # the whole number of steps in the low bits; the centre rides along in the same addition
-        # where it is exact there, and is subtracted before where it is not.
+        # the whole number of steps in the low bits. The same addition subtracts the centre if that
+        # is exact; otherwise the centre is subtracted before.
         zero = 1.5 * 2.0**52 * grid
         rides = abs(center) < 2.0**50 * grid
         before, shift = (0.0, zero - center) if rides else (center, zero)
@@ -139,7 +139,7 @@ class Quantity:
 
     @property
     def weighs(self) -> bool:
-        """Whether it can be a weight: not centred, and never negative."""
+        """Whether the quantity can be a weight: not centred, and never negative."""
         return self.center == 0 and self.low >= 0 and self.high > 0
 
     @property
@@ -149,20 +149,20 @@ class Quantity:
 
     @property
     def rounding(self) -> float:
-        """The most that the grid moves a value."""
+        """The largest rounding error of a value."""
         return 0.0 if self.column.kind != "float" and self.grid <= 0.5 else self.grid / 2
 
     def product_rounding(self, other: Quantity) -> float:
-        """The most that the grids move a covariance with ``other`` (a variance, with itself).
+        """Return the largest rounding error of the covariance with ``other``, or of the variance.
 
-        A covariance moves by at most the standard deviations of what was rounded away (half a grid
-        step at most) and of the other values (half their range), for each of the two, with a factor
-        n / (n - 1) of at most 2.
+        For each of the two quantities, the covariance moves by at most the standard deviation of its rounding
+        errors (half a grid step at most) times the standard deviation of the other values (half their range
+        at most) times n / (n - 1), which is at most 2.
         """
         return self.rounding * (other.upper - other.lower) + other.rounding * (self.upper - self.lower)
 
     def anchored(self, block: Any, out: Floats) -> None:
-        """Write the block clamped, centred and on the grid, still anchored, into ``out``; NaN for null."""
+        """Write the block into ``out``: clamped, centred, on the grid, anchored at ``zero``; NaN for null."""
         if block.dtype != np.float64:
             # clamped as doubles: narrower types would round the bounds
             np.copyto(out, block, casting="unsafe")
@@ -179,12 +179,12 @@ class Quantity:
 
 
 def product_roundings(quantities: Sequence[Quantity]) -> Floats:
-    """`Quantity.product_rounding` of each pair, as a matrix."""
+    """Return `Quantity.product_rounding` of each pair, as a matrix."""
     return np.array([[first.product_rounding(second) for second in quantities] for first in quantities])
 
 
 def quantity(column: Column, method: str, *, centered: bool = True, products: bool = False) -> Quantity:
-    """The bounded number that ``method`` reads from ``column``."""
+    """Return the bounded number that ``method`` reads from ``column``."""
     lower, upper = column.bounds(method)
     return Quantity(column, lower, upper, centered=centered, bits=PRODUCT_BITS if products else SUM_BITS)
 
@@ -192,7 +192,7 @@ def quantity(column: Column, method: str, *, centered: bool = True, products: bo
 def indicator(
     column: Column, method: str, value: Any, *, centered: bool = True, products: bool = False
 ) -> Quantity:
-    """Return whether a record holds the declared label ``value``, as 1 or 0."""
+    """Return the quantity that is 1 in records with the declared label ``value`` and 0 in others."""
     labels = column.labels(method)
     try:
         known = value in set(labels)
@@ -210,13 +210,13 @@ def indicator(
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Public facts of the rows that a statistic sees.
+    """Public facts of the rows that a statistic reads.
 
-    ``rows``: under "replace_one" their number; under "add_remove" a public lower bound of it;
-    None where it is private. ``filtered``: a record may leave the rows by changing its values.
-    ``contribution``: how many records one unit may have; above one, their number is private.
+    ``rows``: the number of rows under "replace_one", a public lower bound of it under "add_remove", None
+    where it is private. ``filtered``: whether a record may leave the rows by changing its values.
+    ``contribution``: the number of records that one unit may have; above 1, the number of rows is private.
 
-    Every l1 and l2 sensitivity is ``contribution`` times the one of a record (`pdprivacy.sensitivity`).
+    Every l1 and l2 sensitivity is ``contribution`` times that of one record (`pdprivacy.sensitivity`).
     """
 
     neighbors: Neighbors
@@ -225,16 +225,16 @@ class Scope:
     contribution: int = 1
 
     def narrowed(self) -> Scope:
-        """The scope of some of the rows, chosen by their values."""
+        """Return the scope of a subset of the rows, chosen by their values."""
         return replace(self, rows=None, filtered=True)
 
     def direct(self, columns: Sequence[Column], method: str, least: int) -> int | None:
-        """The public number of records complete in ``columns``, or None where it is private.
+        """Return the public number of records complete in ``columns``, or None where it is private.
 
-        ``least``: how many rows the statistic needs under "replace_one"; one more under
-        "add_remove", where a public lower bound below that is of no use.
+        ``least``: the number of rows that the statistic needs under "replace_one". Under "add_remove" it
+        needs one more, and a smaller public lower bound counts as private.
 
-        Raises ParameterError where the rows are publicly too few.
+        Raises ParameterError if a public number of rows is too small.
         """
         if self.filtered or self.rows is None or any(column.nullable for column in columns):
             return None
@@ -252,20 +252,20 @@ class Scope:
         return self.contribution * (1 if self.neighbors == "add_remove" else 2)
 
     def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
-        """Return public lower and upper bounds of the number of records; 0 and None where it is private."""
+        """Return public bounds of the number of records: 0 and None where the number is private."""
         if self.filtered or self.rows is None:
             return 0, None
         most = self.rows if self.neighbors == "replace_one" else None
         return (0 if nullable else self.rows), most
 
     def public(self, *columns: Column) -> int | None:
-        """The number of records complete in these columns, where that is public."""
+        """Return the number of records complete in these columns, or None where it is private."""
         least, most = self.held(nullable=any(column.nullable for column in columns))
         return most if least == most else None
 
     @lru_cache(maxsize=1024)  # noqa: B019  (a scope is a value, and the same for all releases of a frame)
     def term(self, low: int, high: int, *, nullable: bool) -> int:
-        """Return the sensitivity of a sum of terms in [low, high]; at least one step."""
+        """Return the sensitivity of a sum of terms in [low, high], at least one step."""
         if low == high:
             return max(abs(low), 1) * self.contribution
         moved = sensitivity.sum(
@@ -279,7 +279,7 @@ class Scope:
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
     def disjoint(self, low: int, high: int) -> tuple[int, int]:
-        """The same for one such sum per group: l1, and squared l2."""
+        """Return the l1 and the squared l2 sensitivity of sums of terms in [low, high] per disjoint group."""
         l1, l2_squared = sensitivity.disjoint_sums(low, high, neighbors=self.neighbors)
         return l1 * self.contribution, l2_squared * self.contribution**2
 
@@ -293,19 +293,19 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A vector of whole numbers that gets noise of one scale.
+    """A vector of whole numbers to which noise of one scale is added.
 
     Parameters
     ----------
-    name : its name in the metadata.
-    weight : its share of the loss (of all parts together: one).
+    name : the name of the part in the metadata.
+    weight : the share of the loss; the weights of all parts sum to 1.
     l1, l2_squared : sensitivities of the vector, in ``unit`` and its square.
-    unit : what one whole number stands for, a power of two.
+    unit : the size of one whole step, a power of two.
     size : length of the vector.
     counts : whether the numbers count records.
     moves : how many of the numbers one unit can move.
-    lower, upper : public bounds of the numbers, in the unit of the statistic; None where there is none.
-    limits : in their place, bounds that the noisy parts before this one imply.
+    lower, upper : public bounds of the numbers, in the unit of the statistic; None without a bound.
+    limits : instead of ``lower`` and ``upper``, bounds that follow from the noisy parts before this part.
     """
 
     name: str
@@ -322,20 +322,20 @@ class Part:
 
     @property
     def bounds(self) -> tuple[Fraction | float, Fraction | float]:
-        """Lower and upper, infinite where there is none."""
+        """The lower and the upper bound, infinite for None."""
         return (
             -math.inf if self.lower is None else self.lower,
             math.inf if self.upper is None else self.upper,
         )
 
     def within(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
-        """The bounds of the numbers, after the noisy parts before this one."""
+        """Return the bounds of the numbers, given the noisy parts before this part."""
         return self.bounds if self.limits is None else self.limits(noisy)
 
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A part with its noise: values in the unit of the statistic, and the noise's deviation and law."""
+    """A noisy part: values in the unit of the statistic, and the standard deviation and law of the noise."""
 
     values: Floats
     std: float
@@ -343,7 +343,7 @@ class Noisy:
 
     @classmethod
     def of(cls, values: Floats, mechanism: Any, bounding: Bounding | None) -> Noisy:
-        """The numbers of a part with the noise of this mechanism."""
+        """Return a noisy part with these values and the noise of this mechanism."""
         law = mechanism.distribution
         return cls(values, law.std, Tail(law.standard[0], bounding))
 
@@ -352,18 +352,19 @@ class Noisy:
 class Answer:
     """Released values and their errors (against the statistic of the data, not of a population).
 
-    ``standard_error``: of the noise. ``rounding``: the most that rounding values to their grid moved
-    the statistic; zero for whole numbers on a grid that holds them, and where it is below 2**-29 of
-    the bounds (sums and means). ``lower``, ``upper``: bounds of the statistic that
-    are public or follow from the noisy parts. ``interval``: the ends of the interval of a level around each
-    number that is made of several noisy ones, before rounding; None for a noisy number of its own.
-    ``uncounted``: the most that rounding moved the statistic for each record, where ``rounding`` leaves that
-    out because the number of records is private (of a weighted mean, over the sum of the weights).
-    ``effective_rows``: of weighted records, the least effective number of them, by noisy parts.
-    ``effective``: the same of sums of so many cells.
+    ``standard_error``: the standard error of the noise.
+    ``rounding``: the largest error from rounding values to their grid; zero for whole numbers on a grid that
+    holds them, and where it is below 2**-29 of the bounds (sums and means).
+    ``lower``, ``upper``: bounds of the statistic that are public or follow from the noisy parts.
+    ``interval``: a function that returns, for a level, the ends of the intervals of numbers that are computed
+    from several noisy numbers, before rounding; None where each number is one noisy number.
+    ``uncounted``: the largest rounding error per record, where ``rounding`` leaves it out because the number
+    of records is private (for a weighted mean, to be divided by the sum of the weights).
+    ``effective_rows``: the least effective number of weighted records, from the noisy parts.
+    ``effective``: a function that returns this number for sums of several cells.
     ``largest_term``: the most that one record adds to a cell.
-    ``regression``: of coefficients, what else is published of the same noisy numbers; their errors count the
-    sample, too.
+    ``regression``: further results of a regression from the same noisy numbers; the errors of coefficients
+    include the sampling error.
     """
 
     values: Any
@@ -379,7 +380,7 @@ class Answer:
     regression: dict[str, Any] | None = None
 
     def arranged(self, arrange: Callable[[Floats], Floats]) -> Answer:
-        """The same numbers in other places: ``arrange`` moves those of an array of their shape."""
+        """Return the answer with ``arrange`` applied to each array of its numbers."""
         shape = np.shape(self.values)
 
         def moved(numbers: Any) -> Floats:
@@ -399,14 +400,14 @@ class Answer:
 
 
 NUMBERS = ("values", "standard_error", "rounding", "lower", "upper")
-"""The numbers of an `Answer`, all of one shape or the same for all."""
+"""The numbers of an `Answer`: arrays of the same shape, or scalars for all values."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedSums:
-    """Per group: complete records, sums and products per quantity and pair in grid steps, exact.
+    """Exact numbers per group: complete records, sums per quantity, and sums of products per pair of them.
 
-    Without keys, all records are one group.
+    Sums are in grid steps. Without keys, all records are one group.
     """
 
     rows: list[int]
@@ -416,9 +417,10 @@ class GroupedSums:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """All records with grid steps from ``low`` to ``high``: each step that has one, in order, and how many.
+    """All records with grid steps from ``low`` to ``high``.
 
-    ``below``: records with lower steps.
+    ``below``: the number of records with lower steps. ``values``: the steps that occur, in order. ``counts``:
+    the number of records of each.
     """
 
     low: int
@@ -431,9 +433,9 @@ class Window:
 class Ranks(Protocol):
     """The records of a column in the order of their grid steps, nulls left out.
 
-    ``between``: a window that leaves at most ``first`` records (none, if that is not positive) below it and
-    all but ``last`` above, and reaches the bound where it leaves none. With weights, every number of records
-    is the sum of their weights in grid steps.
+    ``between``: return a window with at most ``first`` records below it (0 if ``first`` is negative) and with
+    at least ``last`` records, or all, up to its end. It reaches the bound of the grid on a side without
+    records outside. With weights, sums of weights in grid steps replace numbers of records.
     """
 
     @property
@@ -460,7 +462,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One call of an `Engine` as a value: the ``name`` of the method and its arguments, or "rows"."""
+    """A call of an `Engine` as a value: the ``name`` of the method and its arguments, or "rows"."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -473,7 +475,7 @@ class Read:
 
 
 ROWS = Read("rows")
-"""The number of records."""
+"""The read of the number of records."""
 
 
 def grouped(
@@ -483,23 +485,24 @@ def grouped(
     *,
     products: bool = True,
 ) -> Read:
-    """Return the read of rows, sums and products of records complete in ``quantities``, per group."""
+    """Return the read of the counts, sums and products of records complete in ``quantities``, per group."""
     return Read("grouped", (quantities, keys, method), (("products", products),))
 
 
 def groups_of(keys: Sequence[Column], method: str = "groupby") -> int:
-    """Return the number of declared groups of ``keys``; one without keys."""
+    """Return the number of declared groups of ``keys``, 1 without keys."""
     return math.prod([key.cells(method) for key in keys])
 
 
 class Statistic(Protocol):
     """The interface of a statistic to releases.
 
-    ``offsets``: where each released number is a noisy number of one part (of the only one, or of
-    the part at its place on the last axis), what is added to it, per part; None where numbers are
-    made of several parts. ``ends``: public bounds of the released numbers, of all or per column,
-    infinite where there is none. ``reads``: what is read of the table, from whose answers ``exact`` makes
-    the whole numbers of the parts.
+    ``offsets``: the number per part that is added to its noisy numbers, where each released number is one
+    noisy number (of the only part, or of the part at its place on the last axis); None where released numbers
+    are computed from several parts.
+    ``ends``: public bounds of the released numbers, for all or per column, infinite without a bound.
+    ``reads``: the reads of the table. ``exact`` returns the whole numbers of the parts from their answers,
+    and ``finish`` returns the answer from the noisy parts.
     """
 
     @property
@@ -539,7 +542,7 @@ def scalar(
 
 
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
-    """The number of records per declared group, or of all records where ``groups`` is None."""
+    """Return the part that counts records per declared group, or all records if ``groups`` is None."""
     count, size, moves = scope.count(), groups or 1, scope.moves if groups else 1
     moved = scope.cells() if groups else (count, count**2)
     return Part(name, weight, *moved, Fraction(1), size, counts=True, moves=moves, lower=Fraction(0))
@@ -555,7 +558,7 @@ def part_of_sums(
     *,
     nullable: bool,
 ) -> Part:
-    """Sums of bounded terms per declared group, or of all records where ``groups`` is None.
+    """Return the part of sums of bounded terms per declared group, or of all records if ``groups`` is None.
 
     ``nullable``: whether a record may have no term.
     """
@@ -571,20 +574,20 @@ def part_of_sums(
 
 
 def bounds_of_sums(low: int, high: int, unit: Fraction, least: int = 0, most: int | None = None) -> Bounds:
-    """Return the public bounds of sums of ``least`` terms or more, up to ``most`` if that is known."""
+    """Return the public bounds of sums of at least ``least`` terms, and at most ``most`` if it is given."""
     sums = [None if rows is None else (rows * low * unit, rows * high * unit) for rows in (least, most)]
     lower, upper = sums[low < 0], sums[high > 0]
     return None if lower is None else lower[0], None if upper is None else upper[1]
 
 
 def ends_of_parts(parts: Sequence[Part], offsets: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """The bounds of released numbers that are a noisy number each."""
+    """Return the bounds of released numbers that are one noisy number each."""
     lower, upper = (np.array([float(part.bounds[side]) for part in parts]) for side in (0, 1))
     return lower + np.array(offsets), upper + np.array(offsets)
 
 
 def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) -> Answer:
-    """The answer that is one noisy number per part, with its offset."""
+    """Return the answer of one noisy number per part, with the offset of the part."""
     values = np.array([part.values[0] for part in noisy]) + np.array(statistic.offsets)
     return Answer(values, np.array([part.std for part in noisy]), rounding, *statistic.ends)
 
@@ -594,9 +597,9 @@ def named(what: str, *columns: Column) -> str:
 
 
 def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
-    """The limits of sums of terms in [low, high] units, over the records that the part at ``place`` counts.
+    """Return the limits of sums of terms in [low, high] units over the records counted by part ``place``.
 
-    ``pooled``: one sum over all groups that the part counts.
+    ``pooled``: whether there is one sum over all groups that the part counts.
     """
     least, most = low * float(unit), high * float(unit)
 
@@ -609,17 +612,17 @@ def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool 
 
 
 def pairs(size: int) -> list[tuple[int, int]]:
-    """The entries of a symmetric matrix, the diagonal first: it bounds the others."""
+    """Return the entries of a symmetric matrix, the diagonal first because it bounds the others."""
     return [(i, i) for i in range(size)] + [(i, j) for i in range(size) for j in range(i + 1, size)]
 
 
 def bounds_of(quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
-    """The bounds of means of these quantities."""
+    """Return the bounds of means of these quantities."""
     return np.array([q.lower for q in quantities]), np.array([q.upper for q in quantities])
 
 
 def largest_variance(width: Any, rows: Any) -> Any:
-    """The largest sample variance of ``rows`` values in a range of this width: n R^2 / (4 (n - 1)).
+    """Return the largest sample variance of ``rows`` values in a range of this width: n R^2 / (4 (n - 1)).
 
     Source: Shiffler, Harsha (1980).
     """
@@ -628,7 +631,7 @@ def largest_variance(width: Any, rows: Any) -> Any:
 
 
 def matrix_bounds(values: Floats, largest: Floats) -> tuple[Floats, Floats]:
-    """Return the bounds of a covariance matrix: those of its variances, and those that they imply."""
+    """Return the bounds of a covariance matrix: of its variances, and of its covariances by the variances."""
     deviations = np.sqrt(np.clip(np.diagonal(values), 0.0, largest))
     upper = np.outer(deviations, deviations)
     lower = -upper

@@ -1,21 +1,21 @@
-"""Least squares by noisy moments, with intervals that count the noise and the sample together.
+"""Least squares from noisy moments, with intervals that include both the noise and the sampling error.
 
 The residuals at the coefficients b of the population are uncorrelated with the regressors. So the noisy sums
 of residuals times regressors are sampling error plus a linear combination of the noise of the moments, with
-known weights. To first order, the covariance of the coefficients is that of these sums between two inverses
-of the moments A of the regressors: s^2 A^-1 + A^-1 V(b) A^-1, with the residual variance s^2 and the
+known weights. To first order, the covariance of the coefficients is the covariance of these sums between two
+inverses of the moments A of the regressors: s^2 A^-1 + A^-1 V(b) A^-1, with the residual variance s^2 and the
 covariance V(b) of the noise. Noise that is not normal has the quantile of Cornish and Fisher (1938), by its
 fourth cumulant.
 
-The expansion holds while the noise N in the moments of the regressors is small beside them. Its size is the
-root of the expected squared Frobenius norm of A^-1/2 N A^-1/2; beyond `NOISE_LIMIT` no interval is stated. It
-depends on released numbers and on the scale of the noise alone.
+The expansion holds while the noise N in the moments of the regressors is small compared with them. The size
+of N is the root of the expected squared Frobenius norm of A^-1/2 N A^-1/2; beyond `NOISE_LIMIT` no interval
+is stated. This size depends only on released numbers and on the scale of the noise.
 
 Sources: Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction &
 estimation in unbounded domain" (2018), for the release of noisy moments; Fuller, "Measurement error models"
 (1987), for the covariance of coefficients whose moments have errors of known covariance; Ferrando, Wang,
 Sheldon, "Parametric bootstrap for differentially private confidence intervals" (2022), for intervals of a
-population that count the noise and the sample.
+population that include the noise and the sampling error.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = ["LeastSquares"]
 Floats: TypeAlias = NDArray[np.float64]
 
 NOISE_LIMIT = 0.3
-"""The largest size of the noise, in units of the moments of the regressors, that leaves an interval."""
+"""The largest size of the noise, relative to the moments of the regressors, with a stated interval."""
 
 FEWEST = 10
-"""The fewest degrees of freedom that leave an interval."""
+"""The fewest degrees of freedom with a stated interval."""
 
 GIVEN = "population, given the regressors"
-"""The estimand of an interval where a penalty makes coefficients depend on the sample's regressors."""
+"""The estimand of intervals with a penalty, which makes coefficients depend on the sample's regressors."""
 
 DEPENDENT = "no interval: records of one unit are not independent"
 
@@ -56,15 +56,15 @@ NO_INTERVAL = (
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Coefficients of least squares, made of the noisy parts of `Covariance`.
+    """Coefficients of least squares, computed from the noisy parts of `Covariance`.
 
     Parameters
     ----------
-    quantities : the regressors, then the response. With weights, the root of the weights, and the others
-        times this root, in units of half ranges from the middle.
+    quantities : the regressors, then the response. With weights, the root of the weights comes first, and the
+        others are multiplied by this root, in units of half ranges from the middle.
     ranges : the middle and half the range of each regressor, and of the response.
-    ridge : what the squared coefficients but the intercept are multiplied with, in the units of the columns.
-    weights : the name of the column of the weights and the largest one, which counts 1; or None.
+    ridge : the penalty on the squared coefficients except the intercept, in the units of the columns.
+    weights : the name of the column of weights and the largest weight, which counts as 1; or None.
     """
 
     quantities: tuple[Quantity, ...]
@@ -81,7 +81,7 @@ class LeastSquares:
 
     @cached_property
     def covariance(self) -> Covariance:
-        """The statistic whose parts get the noise. The first of weighted products are the sums."""
+        """The statistic to whose parts noise is added; with weights, its first products are the sums."""
         return Covariance(self.quantities, self.scope, summed=not self.weighted)
 
     @property
@@ -128,19 +128,19 @@ class LeastSquares:
         return Answer(values, error, 0.0, -math.inf, math.inf, interval, regression=regression)
 
     def _penalty(self) -> Floats:
-        """The ridge term of the moments of the regressors, in units of half ranges."""
+        """Return the ridge term of the moments of the regressors, in units of half ranges."""
         ridge = self.ridge if self.weights is None else self.ridge / self.weights[1]
         return np.diag([0.0, *(ridge / half**2 for _, half in self.ranges[:-1])])
 
     def _back(self) -> Floats:
-        """The matrix that takes coefficients of half ranges to those of the units of the columns."""
+        """Return the matrix that converts coefficients from half ranges to the units of the columns."""
         half = self.ranges[-1][1]
         back = np.diag([half, *(half / width for _, width in self.ranges[:-1])])
         back[0, 1:] = [-half * center / width for center, width in self.ranges[:-1]]
         return back
 
     def _moments(self, noisy: Sequence[Noisy]) -> _Moments:
-        """The noisy moments as a matrix."""
+        """Return the noisy moments as a matrix."""
         first = 0 if self.weighted else 1  # the place of the first quantity in the matrix
         units = np.ones(first + len(self.quantities))
         if not self.weighted:
@@ -170,9 +170,9 @@ class LeastSquares:
 class _Moments:
     """The noisy moments of (1, regressors, response), in units of half ranges.
 
-    ``std``: deviation of the noise that an entry has by itself. ``shares``: how much of the noise of the
-    count, of deviation ``count_std``, is in each entry of the diagonal. ``kurtosis``: of the noise, beyond
-    that of the normal law.
+    ``std``: the standard deviation of each entry's own noise. ``shares``: the factor of the noise of the
+    count, of standard deviation ``count_std``, in each entry of the diagonal. ``kurtosis``: the excess
+    kurtosis of the noise.
     """
 
     values: Floats
@@ -189,7 +189,7 @@ class _Moments:
         return float(np.sqrt(noise.sum(axis=1).max()))
 
     def noise_size(self, inverse: Floats) -> float:
-        """The root of the expected squared Frobenius norm of the noise between two roots of ``inverse``."""
+        """Return the root of the expected squared Frobenius norm of noise between roots of ``inverse``."""
         own, diagonal, shares = self.std[:-1, :-1] ** 2, np.diagonal(inverse), self.shares[:-1]
         crossed = inverse**2 + np.outer(diagonal, diagonal)
         np.fill_diagonal(crossed, diagonal**2)
@@ -197,9 +197,9 @@ class _Moments:
         return math.sqrt(float((own * crossed).sum() + by_count))
 
     def noise_of(self, weights: Floats, along: Floats) -> tuple[Floats, Floats]:
-        """The variance and the excess kurtosis of the noise in each row of ``weights @ moments @ along``.
+        """Return the variance and the excess kurtosis of the noise in ``weights @ moments @ along``, per row.
 
-        ``weights``: a row each of weights of the regressors; the moments with the response have none.
+        ``weights``: rows of weights of the regressors; the row of moments with the response has weight 0.
         """
         rows = np.concatenate([weights, np.zeros((len(weights), 1))], axis=1)
         crossed = rows[:, :, np.newaxis] * along
@@ -219,7 +219,7 @@ class _Moments:
         return variance, self.kurtosis * (shares**2).sum(axis=1)
 
     def noise_of_square(self, along: Floats) -> float:
-        """The standard deviation of the noise in ``along @ moments @ along``."""
+        """Return the standard deviation of the noise in ``along @ moments @ along``."""
         own = np.outer(along, along) * self.std
         variance = 2 * (own**2).sum() - (np.diagonal(own) ** 2).sum()
         return math.sqrt(float(variance + ((along**2 @ self.shares) * self.count_std) ** 2))
@@ -227,10 +227,10 @@ class _Moments:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The least squares of noisy moments, and how far off they may be.
+    """The least squares fit of noisy moments, and its errors.
 
-    ``penalty``: added to the moments of the regressors. ``back``: takes coefficients to the units of the
-    columns. ``independent``: whether the records are an independent sample.
+    ``penalty``: the matrix added to the moments of the regressors. ``back``: the matrix that converts
+    coefficients to the units of the columns. ``independent``: whether the records are an independent sample.
     """
 
     moments: _Moments
@@ -245,7 +245,7 @@ class _Fit:
 
     @cached_property
     def inverse(self) -> Floats:
-        """The inverse of the moments of the regressors; their eigenvalues are at least those of the noise."""
+        """The inverse of the moments of the regressors, with eigenvalues raised to at least the noise."""
         values, vectors = self._spectrum
         return np.asarray((vectors / np.maximum(values, self.moments.floor)) @ vectors.T)
 
@@ -266,9 +266,10 @@ class _Fit:
 
     @cached_property
     def variance(self) -> float:
-        """The residual variance: between 0 and the largest within the range of the response.
+        """The residual variance, between 0 and the largest possible in the range of the response.
 
-        The sum of squared residuals is too small by what the noise moved the coefficients, on average.
+        The noise in the coefficients makes the sum of squared residuals too small on average; the expected
+        difference is added.
         """
         values, vectors = self._spectrum
         roots = (vectors / np.sqrt(np.maximum(values, self.moments.floor))).T
@@ -278,7 +279,7 @@ class _Fit:
 
     @property
     def r_squared(self) -> float | None:
-        """The share of the variance of the response that is explained; None if that is not positive."""
+        """The explained share of the variance of the response; None if this variance is not positive."""
         moments = self.moments.values
         total = moments[-1, -1] - moments[0, -1] ** 2 / max(moments[0, 0], 1.0)
         return None if total <= 0 else float(min(1.0, max(0.0, 1 - self.variance * self.freedom / total)))
@@ -292,10 +293,10 @@ class _Fit:
 
     @property
     def _sample_variance(self) -> float:
-        """The residual variance that an interval counts: without penalty, and with its own noise.
+        """The residual variance that intervals use: without penalty, and enlarged by its own noise.
 
-        Where the noise t of the residual variance is of its size, s^2 may be 0 by chance. To s^2 is added
-        t^2 / (s^2 + t): nothing to first order where t is small, and t where s^2 is 0.
+        Where the noise t of the residual variance s^2 is as large as s^2, s^2 may be 0 by chance. So
+        t^2 / (s^2 + t) is added to s^2: 0 to first order where t is small, and t where s^2 is 0.
         """
         plain = replace(self, penalty=np.zeros_like(self.penalty))
         noise = self.moments.noise_of_square(plain.along) / self.freedom
@@ -303,7 +304,7 @@ class _Fit:
         return min(1.0, found + (noise**2 / (found + noise) if noise > 0 else 0.0))
 
     def errors(self) -> tuple[Floats, Floats]:
-        """The standard error and the excess kurtosis of each coefficient in the units of the columns."""
+        """Return the standard errors and excess kurtoses of the coefficients, in the units of the columns."""
         if not self.known:
             none = np.full(len(self.coefficients), np.nan)
             return none, none

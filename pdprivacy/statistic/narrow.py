@@ -1,4 +1,4 @@
-"""A statistic within narrower public bounds than its declaration implies."""
+"""A statistic with narrower public bounds than its declaration implies."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Narrowed"]
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """``inner`` with released numbers within ``bounds``: one pair, or one per number.
+    """The statistic ``inner`` with released numbers within ``bounds``: one pair, or one pair per number.
 
-    Bounds of counts are rounded inwards to whole numbers. Raises ParameterError where a pair leaves
-    out all that the statistic can be, or is narrower than what one record can do.
+    Bounds of counts are rounded inwards to whole numbers. Raises ParameterError for a pair that excludes
+    every possible value of the statistic, or that is narrower than its sensitivity.
     """
 
     inner: Statistic
@@ -46,7 +46,7 @@ class Narrowed:
     def parts(self) -> tuple[Part, ...]:
         offsets = self.inner.offsets
         if offsets is None:
-            lower, upper = self.ends  # made of several parts, a number is bounded when it is made
+            lower, upper = self.ends  # a number of several parts is bounded when it is computed
             if not bool(np.all(lower < upper)):
                 raise _out()
             return self.inner.parts
@@ -66,7 +66,7 @@ class Narrowed:
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answer, (lower, upper) = self.inner.finish(noisy), self.ends
         lower = np.maximum(answer.lower, lower)
-        # bounds by noisy parts may contradict the bounds of the call, which are certain
+        # bounds from noisy parts may contradict the bounds of the call, which are certain
         return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
 
 

@@ -1,4 +1,4 @@
-"""Sums, and numbers made of noisy sums and noisy counts where the number of rows is private."""
+"""Sums, and numbers computed from noisy sums and noisy counts where the number of rows is private."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of columns: each moves by its largest term, or by its range where a record is replaced.
+    """Sums of columns, with the largest term as sensitivity, or the range where a record is replaced.
 
-    Quantities may be centred where the number of records is public: the centres are added then.
+    Quantities may be centred where the number of records is public; the centres are then added back.
     """
 
     quantities: tuple[Quantity, ...]
@@ -94,9 +94,9 @@ def product_interval(
     *,
     per_group: bool = False,
 ) -> Ends:
-    """The interval of a variance (one quantity) or covariance (two).
+    """Return the interval of a variance (of one quantity) or a covariance (of two).
 
-    ``per_group``: one number per group; else one number over all groups of ``count`` and ``sums``.
+    ``per_group``: whether there is one number per group, or one over all groups of ``count`` and ``sums``.
     """
     first = quantities[0]
     shift = shift_of(first) if len(quantities) == 1 else 0.0
@@ -125,7 +125,7 @@ def product_interval(
 
 
 def half_square(reach: int) -> int:
-    """Return the centre of squares, which makes their bounds symmetric: half the largest square."""
+    """Return the centre of squares: half the largest square, which makes their bounds symmetric."""
     return reach * reach // 2
 
 
@@ -137,12 +137,13 @@ def shift_of(quantity: Quantity) -> float:
 def covariances(
     counts: Noisy, first: Noisy, second: Noisy, products: Noisy, shift: float, *, pooled: bool = False
 ) -> tuple[Floats, Floats]:
-    """(sum of products - product of sums / n) / (n - 1) per group, and its standard error to first order.
+    """Return (sum of products - product of sums / n) / (n - 1) per group, and its standard error.
 
-    ``pooled``: one number of the sums of products of all J groups together, over (n - J).
+    The standard error is to first order. ``pooled``: return one number, from the sums of products of all J
+    groups together, over (n - J).
 
-    For a variance (``first`` is ``second``) the square of the noisy sum is too large by the
-    variance of its noise on average; that is known, and taken off.
+    For a variance (``first`` is ``second``) the square of the noisy sum is too large by the variance of its
+    noise on average; this known variance is subtracted.
     """
     rows = np.maximum(counts.values, 1.0 if pooled else 2.0)
     a, b = first.values, second.values
@@ -155,7 +156,7 @@ def covariances(
     values = (products.values + shift * total - between) / spare
     by_count = (shift + cross / rows**2 - values) * counts.std
     by_sums = 2 * a * first.std / rows if same else np.hypot(b * first.std, a * second.std) / rows
-    # hypot, because the squares may be beyond what a double holds
+    # hypot, because the squares may overflow
     if pooled:
         errors = np.hypot(products.std, np.hypot.reduce(np.concatenate([by_count, by_sums])))
     else:
@@ -165,14 +166,14 @@ def covariances(
 
 @dataclass(frozen=True)
 class Covariance:
-    """A covariance matrix by noisy counts, sums and sums of products, equal shares of the loss.
+    """A covariance matrix from noisy counts, sums and sums of products, with equal shares of the loss.
 
     Records with a null in any of the columns are left out of all entries.
 
     Parameters
     ----------
-    keys : of the groups within which it is pooled. Counts and sums get noise per declared group, sums of
-        products as one total each.
+    keys : the columns of the groups within which the matrix is pooled. Noise is added to counts and sums per
+        declared group, and to the totals of the sums of products.
     matrix : False for the variances alone.
     summed : whether the sums of the quantities themselves are among the parts; a covariance needs them.
     """
@@ -190,7 +191,7 @@ class Covariance:
 
     @property
     def method(self) -> str:
-        """The release that asks for it."""
+        """The method of the release."""
         return ("pooled_cov" if self.matrix else "pooled_var") if self.keys else "groupby"
 
     @property
@@ -211,7 +212,7 @@ class Covariance:
         return tuple(parts)
 
     def _products(self, first: Quantity, second: Quantity) -> tuple[str, Terms]:
-        """The name and the terms of a sum of products of two quantities, of centred squares of one."""
+        """Return the name and the terms of a sum of products, or of a sum of centred squares."""
         unit, most = first.unit * second.unit, first.reach * second.reach
         if first is not second:
             return named("products", first.column, second.column), (-most, most, unit)

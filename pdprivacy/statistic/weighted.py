@@ -1,4 +1,4 @@
-"""Sums, means and tables of records that count by a weight, a declared column of numbers of at least 0."""
+"""Weighted sums, means and tables; the weights are a declared column of numbers of at least 0."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
-    """The weight of a record, as ``method`` reads it: the number in ``column``, not centred.
+    """Return the quantity of the weights in ``column``, not centred, as ``method`` reads them.
 
-    Raises DeclarationError where its declared bounds are missing, below 0 or both 0.
+    Raises DeclarationError if the declared bounds of the column are missing, below 0 or both 0.
     """
     lower, upper = column.bounds(method)
     if not 0 <= lower <= upper or not upper > 0:
@@ -57,13 +57,13 @@ def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
 
 
 FEWEST_BITS = 16
-"""The fewest bits of the weights of a quantile; fewer would be too coarse."""
+"""The smallest number of bits of the weights of a quantile; fewer would be too coarse."""
 
 
 def quantile_bits(q: Fraction) -> int:
-    """The bits of weights whose sums over 2**32 records stay below 2**62 as multiples of 1 / denominator.
+    """Return the bits of weights that keep sums over 2**32 records below 2**62 steps of 1 / denominator.
 
-    Raises ParameterError where these are fewer than `FEWEST_BITS`.
+    Raises ParameterError if these are fewer than `FEWEST_BITS`.
 
     >>> quantile_bits(Fraction(1, 2)), quantile_bits(Fraction(9_999, 10**4))
     (28, 16)
@@ -81,14 +81,15 @@ def quantile_bits(q: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Weighted:
-    """Weighted sums, or weighted means by noisy sums: centre + sum of w (x - c) / sum of w.
+    """Weighted sums, or weighted means from noisy sums: centre + sum of w (x - c) / sum of w.
 
-    With ``keys`` one per declared group, charged once: groups are disjoint. Records with a null in the
-    weight or in the column are left out. Half of each column's share of a mean goes to its sum, half to the
-    sum of the weights; columns without nulls share one such sum and pool what they give it.
+    With ``keys`` there is one number per declared group, charged once because groups are disjoint. Records
+    with a null in the weight or in the column are left out. A mean spends half of the column's share on its
+    sum and half on the sum of the weights; columns without nulls share one sum of the weights and pool their
+    halves for it.
 
-    Sensitivity: a product lies between the least and the largest product of two bounds, and is a term like
-    any other (`pdprivacy.sensitivity.weighted_range`).
+    Sensitivity: a product of a value and a weight is a term between the least and the largest product of
+    their bounds (`pdprivacy.sensitivity.weighted_range`).
     """
 
     kind: Literal["sum", "mean"]
@@ -100,7 +101,7 @@ class Weighted:
 
     @cached_property
     def layout(self) -> Layout:
-        """The parts, with sums of weights in the place of counts."""
+        """The layout of the parts, with sums of weights in place of counts."""
         kinds = ((self.kind,),) * len(self.quantities)
         return Layout.of(kinds, tuple(q.column.nullable for q in self.quantities), self.shares)
 
@@ -170,20 +171,22 @@ class Weighted:
         )
 
     def _moved(self, q: Quantity) -> float:
-        """The most that rounding moves a term of a weighted sum: w'x' - wx = w'(x' - x) + x (w' - w)."""
+        """Return the largest rounding error of a term w x: w'x' - wx = w'(x' - x) + x (w' - w)."""
         largest = self.weight.high * self.weight.grid
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
 
     def _ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
-        """Bounds of the rounding error of a mean of each column, in three parts.
+        """Return three bounds of the rounding error of each mean: in all, per record, and of its sum.
 
         With w' and x' the rounded numbers, W' the sum of w', and m the weighted mean of x, the sum of
-        w (x - m) is 0. So the sum of w'(x' - m) is that of w'(x' - x) + (w' - w)(x - m), at most
-        W' times the rounding of a value, plus n times that of a weight times the range of the values.
+        w (x - m) is 0. So the sum of w'(x' - m) is the sum of w'(x' - x) + (w' - w)(x - m). This sum is at
+        most W' times the rounding of a value, plus n times the rounding of a weight times the range of the
+        values.
 
-        The first part moves the mean, the third is that second term where n is public. Where only weights of
-        at least a step are declared, n is at most W' over the least one, and the term moves the mean. Else it
-        is not known, and the second part is what it is for each record.
+        The first bound is the first term, divided by W'. Where n is public, the third bound is the second
+        term. Where the least declared weight is positive, n is at most W' divided by that weight, and the
+        second term adds to the first bound. Otherwise n is unknown, and the second bound is the second term
+        for each record.
         """
         rows, least = self.scope.held()[1], self.weight.low * self.weight.grid
         terms = [(q.upper - q.lower) * self.weight.rounding for q in self.quantities]
@@ -204,12 +207,12 @@ class Weighted:
 
 
 def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:
-    """The least effective number of records of these totals of weights, at least 1 and up to ``most``.
+    """Return the least effective number of records with these total weights, from 1 to ``most``.
 
     The effective number of n records is (sum of w)^2 / (sum of w^2). For weights in [a, b],
-    (w - a) (w - b) <= 0, so that the sum of squares is at most (a + b) W - n a b, W the sum of the weights.
-    Without a known n it is at most b W, which is the same for the fewest records, W / b. Noise can raise the
-    total above what so many records weigh, so that a public number of records, ``most``, is a limit, too.
+    (w - a) (w - b) <= 0, so the sum of squares is at most (a + b) W - n a b, where W is the sum of the
+    weights. Without a known n it is at most b W, the same bound for the fewest records, n = W / b. Noise can
+    raise W above the largest weight of all records, so a public number of records, ``most``, is a limit, too.
 
     Source: Kish (1965), "Survey Sampling", section 8.2; the bound is that of Bhatia, Davis (2000).
     """
@@ -222,9 +225,9 @@ def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | Non
 
 @dataclass(frozen=True)
 class WeightedCells:
-    """Sums of weights per declared cell of one or more columns; ``edges`` for bins given in the call.
+    """Sums of weights per declared cell of one or more columns; ``edges``: the edges of bins in the call.
 
-    The total is private, whatever is public of the number of records.
+    The total weight is private even where the number of records is public.
     """
 
     columns: tuple[Column, ...]
@@ -240,12 +243,12 @@ class WeightedCells:
 
     @property
     def keys(self) -> tuple[Column, ...]:
-        """The columns whose cells are read: of edges, with a bin below and one above all of them."""
+        """The columns whose cells are read; with edges, there are a bin below and a bin above all edges."""
         if self.edges is None:
             return self.columns
         column, (first, *_, last) = self.columns[0], self.edges
         lower, upper = column.bounds(self.method)
-        # the last bin holds its upper edge, which would begin the next one
+        # the last bin includes its upper edge, which would otherwise begin the next bin
         inner = (*self.edges[:-1], next_up(last))
         outer = min(lower, first - max(abs(first), 1.0)), max(upper, last) + max(abs(upper), abs(last), 1.0)
         kind: Kind = "integer" if column.kind == "integer" else "float"
@@ -278,7 +281,7 @@ class WeightedCells:
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         values, std = noisy[0].values, noisy[0].std
-        # each cell of a sum may be raised by as much: the total must not be taken for a larger one
+        # bounding may raise each cell of a sum by this much: subtract it from the total
         raised = noisy[0].tail.bias * std
 
         def effective(sums: Any, cells: Any) -> Floats:
