@@ -251,8 +251,7 @@ class _Comparison:
                 "A secret part cannot be compared with all records, which are not there.",
                 "compare from the whole frame.",
             )
-        whole = name == "count" and columns is None
-        chosen = () if whole else columns_of(protected, columns, name)
+        chosen = () if name == "count" and columns is None else columns_of(protected, columns, name)
         if any(column.timeline is not None for column in chosen) and name != "count":
             raise ParameterError(
                 f"{name!r} of dates is not compared, only that of numbers.",
@@ -269,8 +268,7 @@ class _Comparison:
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
         verbs = self.statistic.verbs
-        words = {**self.statistic.defaults, **self.options, "rng": state}
-        words["epsilon"] = cost.epsilon / len(verbs)
+        words = {**self.statistic.defaults, **self.options, "rng": state, "epsilon": cost.epsilon / len(verbs)}
         if self.name in clustering.__all__:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
