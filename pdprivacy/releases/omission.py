@@ -161,8 +161,7 @@ def _truth(protected: Protected, columns: Sequence[Column], statistic: str, argu
 def _values(protected: Protected, column: Column, method: str) -> Floats:
     """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
     numbers = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
-    present: Floats = np.clip(numbers[~np.isnan(numbers)], *column.bounds(method))
-    return present
+    return np.asarray(np.clip(numbers[~np.isnan(numbers)], *column.bounds(method)))
 
 
 def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
@@ -268,7 +267,8 @@ class _Comparison:
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
         verbs = self.statistic.verbs
-        words = {**self.statistic.defaults, **self.options, "rng": state, "epsilon": cost.epsilon / len(verbs)}
+        words = {**self.statistic.defaults, **self.options, "rng": state}
+        words["epsilon"] = cost.epsilon / len(verbs)
         if self.name in clustering.__all__:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
