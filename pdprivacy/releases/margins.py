@@ -17,7 +17,7 @@ from pdprivacy.release.publish import Floats
 from pdprivacy.release.result import Errors, Result
 from pdprivacy.release.spec import Call
 from pdprivacy.statistic import Answer, CellCounts, Statistic, TreeCells, WeightedCells
-from pdprivacy.statistic.confidence import Ends, of_shares
+from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
 
 __all__ = ["Constraint", "constrained", "with_margins"]
 
@@ -66,7 +66,8 @@ def _noisy_shares(
 
     Counts and wholes: first as they are released, then as they were measured.
     """
-    answer, tail, std = result.answer, result.noisy[0].tail, float(result.answer.standard_error)
+    answer, std = result.answer, float(result.answer.standard_error)
+    measured = Noisy(counts[1], std, result.noisy[0].tail)
     divisor = np.maximum(wholes[0], answer.largest_term)
     shares = counts[0] / divisor
     # to first order
@@ -74,7 +75,7 @@ def _noisy_shares(
     error = std * np.sqrt(spread) / divisor
 
     def interval(level: float) -> Ends:
-        lower, upper = of_shares(tail, level, counts[1], wholes[1], std, size, members)
+        lower, upper = of_shares(level, measured, wholes[1], size, members)
         return lower[kept], upper[kept]
 
     made = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)

@@ -13,6 +13,7 @@ each get noise, and the answer is computed from them (*by sums*).
 
 from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
+from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.groups import PIECES, Moments, rooted
@@ -20,7 +21,6 @@ from pdprivacy.statistic.interface import (
     Answer,
     Engine,
     GroupedSums,
-    Noisy,
     Part,
     Quantity,
     Ranks,

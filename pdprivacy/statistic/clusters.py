@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.confidence import Ends, Noisy
 from pdprivacy.statistic.groups import mean_interval
-from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, bounds_of, named
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Whole, bounds_of, named
 
 __all__ = ["DIAMETER", "Clusters", "Medians", "count_share", "numbers_of", "packed"]
 

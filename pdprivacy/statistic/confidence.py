@@ -11,7 +11,7 @@ maximized over a confidence set for the nuisance parameter", for the means in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism import Bounding
 
-__all__ = ["LAPLACE", "Ends", "Tail", "of_products", "of_ratio", "of_shares"]
+__all__ = ["Ends", "Noisy", "Tail", "of_products", "of_ratio", "of_shares"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ends: TypeAlias = "tuple[Any, Any]"
@@ -90,6 +90,21 @@ class Tail:
 
 
 LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """A noisy part: values in the unit of the statistic, and the standard deviation and law of the noise."""
+
+    values: Floats
+    std: float
+    tail: Tail = LAPLACE
+
+    @classmethod
+    def of(cls, values: Floats, mechanism: Any, bounding: Bounding | None) -> Noisy:
+        """Return a noisy part with these values and the noise of this mechanism."""
+        law = mechanism.distribution
+        return cls(values, law.std, Tail(law.standard[0], bounding))
 
 
 @lru_cache(maxsize=256)
@@ -167,33 +182,25 @@ def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> t
 
 
 def of_ratio(
-    tail: Tail,
-    level: float,
-    total: Any,
-    count: Any,
-    deviations: tuple[float, float],
-    low: Any,
-    high: Any,
-    *,
-    rounding: float = 0.0,
+    level: float, total: Noisy, count: Noisy, low: Any, high: Any, *, rounding: float = 0.0
 ) -> tuple[Floats, Floats]:
     """Return the interval of a ratio of a noisy sum and a noisy count, within [low, high].
 
     ``rounding``: the largest size of ``sum - ratio * count`` without noise.
     """
-    total, count = np.asarray(total, np.float64), np.asarray(count, np.float64)
-    of_total, of_count = deviations
+    tail, of_total, of_count = count.tail, total.std, count.std
+    totals, counts = np.asarray(total.values, np.float64), np.asarray(count.values, np.float64)
     if tail.bounding is None and tail.law.coarseness == 0 and not rounding:
         times = _factor(tail.law.order, level)
-        return _fieller(total, count, times * of_total, times * of_count, low, high)
-    total, count = np.broadcast_arrays(total, count)
+        return _fieller(totals, counts, times * of_total, times * of_count, low, high)
+    totals, counts = np.broadcast_arrays(totals, counts)
 
     def excess(ratio: Floats) -> Any:
         parts = np.stack([np.full(ratio.shape, of_total), ratio * of_count], axis=-1)
-        found = np.abs(total - ratio * count) - tail.half(level, parts) - rounding
-        return np.where(count > 0, found, -1.0)
+        found = np.abs(totals - ratio * counts) - tail.half(level, parts) - rounding
+        return np.where(counts > 0, found, -1.0)
 
-    start = np.clip(total / np.where(count > 0, count, 1.0), low, high)
+    start = np.clip(totals / np.where(counts > 0, counts, 1.0), low, high)
     return _hull(excess, start, low, high)
 
 
@@ -223,79 +230,65 @@ def _fieller(
     return ends[0], ends[1]
 
 
-def of_shares(
-    tail: Tail, level: float, sums: Any, wholes: Any, std: float, size: Any, members: Any
-) -> tuple[Floats, Floats]:
-    """Return the interval of the share of ``size`` noisy cells in all ``members`` cells of a whole."""
-    sums, wholes, size, members = np.broadcast_arrays(sums, wholes, size, members)
+def of_shares(level: float, sums: Noisy, wholes: Any, size: Any, members: Any) -> tuple[Floats, Floats]:
+    """Return the interval of the share of ``size`` noisy cells in all ``members`` cells of a whole.
+
+    ``sums``: noisy sums of the ``size`` cells, with the standard deviation of the noise of one cell.
+    ``wholes``: noisy sums of all cells.
+    """
+    cells, wholes, size, members = np.broadcast_arrays(sums.values, wholes, size, members)
     times = np.stack([size, members - size], axis=-1)
 
     def excess(share: Floats) -> Any:
-        parts = std * np.stack([1 - share, share], axis=-1)
-        found = np.abs(sums - share * wholes) - tail.half(level, parts, times)
+        parts = sums.std * np.stack([1 - share, share], axis=-1)
+        found = np.abs(cells - share * wholes) - sums.tail.half(level, parts, times)
         return np.where(wholes > 0, found, -1.0)
 
-    start = np.clip(sums / np.where(wholes > 0, wholes, 1.0), 0.0, 1.0)
+    start = np.clip(cells / np.where(wholes > 0, wholes, 1.0), 0.0, 1.0)
     return _hull(excess, start, 0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Factor:
-    """A factor of products: its noisy sums per group, their standard deviation, the range of its means."""
-
-    sums: Floats
-    std: float
-    low: float
-    high: float
-
-
 def of_products(
-    tail: Tail,
     level: float,
-    counts: tuple[Any, float],
-    first: tuple[Any, float, float, float],
-    second: tuple[Any, float, float, float] | None,
-    products: tuple[Any, float],
+    count: Noisy,
+    factors: Sequence[tuple[Noisy, float, float]],
+    products: Noisy,
     shift: float,
     limits: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """Return the interval of a covariance (of a variance without ``second``), within groups on the last axis.
+    """Return the interval of a covariance of two ``factors``, or of the variance of one, within groups.
 
-    ``counts``, ``products``: noisy numbers and their standard deviation; the products are summed over all
-    groups, each product less by ``shift``. ``first``, ``second``: noisy sums, their standard deviation and
-    the range of a term. ``limits``: the range of the covariance.
+    The last axis of counts and sums is that of the groups; the products are summed over all groups, each
+    product less by ``shift``. ``factors``: noisy sums, and the range of their means. ``limits``: the range of
+    the covariance.
 
     About the true means the sum of products is (n - J) times the covariance, so a linear combination of all
     noisy numbers is noise alone. The interval holds every covariance that the noisy numbers do not contradict
     for some means within confidence intervals of their own.
     """
-    n, of_count = np.asarray(counts[0], np.float64), counts[1]
+    n, tail = np.asarray(count.values, np.float64), count.tail
     groups = n.shape[-1]
-    a = _Factor(np.asarray(first[0], np.float64), *first[1:])
-    b = a if second is None else _Factor(np.asarray(second[0], np.float64), *second[1:])
-    means = groups if second is None else 2 * groups
-    sure = 1 - (1 - level) * NUISANCE / means
-    boxes = [
-        of_ratio(tail, sure, factor.sums, n, (factor.std, of_count), factor.low, factor.high)
-        for factor in ((a,) if second is None else (a, b))
-    ]
-    if second is None:
+    a, b = factors[0][0], factors[-1][0]
+    squares = len(factors) == 1
+    sure = 1 - (1 - level) * NUISANCE / (len(factors) * groups)
+    boxes = [of_ratio(sure, sums, count, low, high) for sums, low, high in factors]
+    if squares:
         low, high = boxes[0]
         # a square is extreme at an end, at the vertex of the parabola, or at 0
-        vertex = np.clip(a.sums / np.where(n > 0, n, 1.0), low, high)
+        vertex = np.clip(a.values / np.where(n > 0, n, 1.0), low, high)
         corners = [(mean, mean) for mean in (low, high, vertex, np.clip(0.0, low, high))]
     else:
         corners = [(mean, other) for mean in boxes[0] for other in boxes[1]]
     crossed = np.stack([mean * other for mean, other in corners])
-    moved = np.stack([mean * other * n - mean * b.sums - other * a.sums for mean, other in corners])
+    moved = np.stack([mean * other * n - mean * b.values - other * a.values for mean, other in corners])
     at_a, at_b = (np.abs(np.stack(side)).max(axis=0) for side in zip(*corners, strict=True))
     least, most = crossed.min(axis=0), crossed.max(axis=0)
     rows = n.sum(axis=-1)
-    base, spare = np.asarray(products[0]) + shift * rows, rows - groups
+    base, spare = np.asarray(products.values) + shift * rows, rows - groups
     lowest, highest = (base + ends.sum(axis=-1) for ends in (moved.min(axis=0), moved.max(axis=0)))
     # the noise of the sums does not depend on the covariance
-    of_sums = [at_b * a.std + at_a * b.std] if second is None else [at_b * a.std, at_a * b.std]
-    known = np.concatenate([np.full((*rows.shape, 1), products[1]), *of_sums], axis=-1)
+    of_sums = [at_b * a.std + at_a * b.std] if squares else [at_b * a.std, at_a * b.std]
+    known = np.concatenate([np.full((*rows.shape, 1), products.std), *of_sums], axis=-1)
 
     def excess(value: Floats) -> Any:
         theta = value[..., np.newaxis]
@@ -303,7 +296,7 @@ def of_products(
             weight = np.maximum(np.abs(shift + least - theta), np.abs(shift + most - theta))
         else:
             weight = _bounded_weight(theta, shift, least, most, rows[..., np.newaxis])
-        deviations = _joined(known, weight * of_count, value.shape)
+        deviations = _joined(known, weight * count.std, value.shape)
         half = tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
         found = np.maximum(lowest - value * spare, value * spare - highest) - half
         return np.where(spare > 0, found, -1.0)

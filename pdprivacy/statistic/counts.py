@@ -14,11 +14,10 @@ import numpy as np
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.confidence import Ends, Noisy
 from pdprivacy.statistic.interface import (
     ROWS,
     Answer,
-    Noisy,
     Part,
     Read,
     Scope,

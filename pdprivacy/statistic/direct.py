@@ -13,12 +13,11 @@ import numpy as np
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.statistic.confidence import Ends, Noisy
 from pdprivacy.statistic.interface import (
     ROWS,
     Answer,
     Limits,
-    Noisy,
     Part,
     Quantity,
     Read,

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends, of_ratio
+from pdprivacy.statistic.confidence import Ends, Noisy, of_ratio
 from pdprivacy.statistic.interface import (
     NUMBERS,
     Answer,
-    Noisy,
     Part,
     Quantity,
     Read,
@@ -75,10 +74,7 @@ def mean_interval(
 ) -> Ends:
     """Return the intervals of means per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
-    deviations = total.std, count.std
-    lower, upper = of_ratio(
-        count.tail, level, total.values, count.values, deviations, low, high, rounding=rounding
-    )
+    lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
     return quantity.center + lower, quantity.center + upper
 
 

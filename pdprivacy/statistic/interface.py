@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.mechanism import Bounding
 from pdprivacy.privacy import Neighbors
-from pdprivacy.statistic.confidence import LAPLACE, Ends, Tail
+from pdprivacy.statistic.confidence import Ends, Noisy
 
 __all__ = [
     "NUMBERS",
@@ -28,7 +27,6 @@ __all__ = [
     "Answer",
     "Engine",
     "GroupedSums",
-    "Noisy",
     "Part",
     "Quantity",
     "Ranks",
@@ -331,21 +329,6 @@ class Part:
     def within(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
         """Return the bounds of the numbers, given the noisy parts before this part."""
         return self.bounds if self.limits is None else self.limits(noisy)
-
-
-@dataclass(frozen=True, slots=True)
-class Noisy:
-    """A noisy part: values in the unit of the statistic, and the standard deviation and law of the noise."""
-
-    values: Floats
-    std: float
-    tail: Tail = LAPLACE
-
-    @classmethod
-    def of(cls, values: Floats, mechanism: Any, bounding: Bounding | None) -> Noisy:
-        """Return a noisy part with these values and the noise of this mechanism."""
-        law = mechanism.distribution
-        return cls(values, law.std, Tail(law.standard[0], bounding))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdprivacy.statistic.confidence import NO_NOISE, Ends
-from pdprivacy.statistic.interface import Answer, Noisy, Part, Quantity, Read, Scope, Whole, pairs
+from pdprivacy.statistic.confidence import NO_NOISE, Ends, Noisy
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Whole, pairs
 from pdprivacy.statistic.sums import Covariance, shift_of
 
 __all__ = ["LeastSquares"]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.errors import ParameterError
-from pdprivacy.statistic.interface import Answer, Noisy, Part, Read, Statistic, Whole, ends_of_parts
+from pdprivacy.statistic.confidence import Noisy
+from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, Whole, ends_of_parts
 
 __all__ = ["Narrowed"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends, of_products
+from pdprivacy.statistic.confidence import Ends, Noisy, of_products
 from pdprivacy.statistic.interface import (
     Answer,
-    Noisy,
     Part,
     Quantity,
     Read,
@@ -101,27 +100,20 @@ def product_interval(
     first = quantities[0]
     shift = shift_of(first) if len(quantities) == 1 else 0.0
 
-    def groups(values: Floats) -> Floats:
-        return values[:, np.newaxis] if per_group else values
+    def groups(noisy: Noisy) -> Noisy:
+        return replace(noisy, values=noisy.values[:, np.newaxis]) if per_group else noisy
 
     factors = [
-        (groups(total.values), total.std, q.lower - q.center, q.upper - q.center)
+        (groups(total), q.lower - q.center, q.upper - q.center)
         for q, total in zip(quantities, sums, strict=True)
     ]
     spread = math.prod(q.upper - q.lower for q in quantities) ** (2 / len(quantities))
     # the largest (pooled) variance is n R^2 / (4 (n - J)), and n may be J + 1
     size = 1 if per_group else count.values.size
     most = spread * (size + 1) / 4
-    return of_products(
-        count.tail,
-        level,
-        (groups(count.values), count.std),
-        factors[0],
-        factors[1] if len(factors) > 1 else None,
-        (products.values if per_group else products.values[0], products.std),
-        shift,
-        (0.0 if len(factors) == 1 else -most, most),
-    )
+    total = products if per_group else replace(products, values=products.values[0])
+    limits = (0.0 if len(factors) == 1 else -most, most)
+    return of_products(level, groups(count), factors, total, shift, limits)
 
 
 def half_square(reach: int) -> int:

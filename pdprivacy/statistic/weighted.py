@@ -16,11 +16,11 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
+from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.groups import Layout, mean_of, side_by_side
 from pdprivacy.statistic.interface import (
     SUM_BITS,
     Answer,
-    Noisy,
     Part,
     Quantity,
     Read,

@@ -17,7 +17,7 @@ import pdprivacy
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
-from pdprivacy.statistic.confidence import Tail, of_ratio
+from pdprivacy.statistic.confidence import Noisy, Tail, of_ratio
 from tests.benchmarks.coverage import CASES, coverage, grid
 from tests.support.engine_frames import BESIDE_PANDAS, ON_NEWEST_PANDAS, each_engine, frame_of
 from tests.support.statistics import accepts_share
@@ -132,7 +132,7 @@ def test_the_interval_of_a_ratio_ends_where_noise_alone_explains_the_numbers_no_
         of_sum, of_count = 10 ** rng.uniform(-2, 4), 10 ** rng.uniform(-2, 3)
         sums = rng.uniform(1.3 * low, 1.3 * high, 20) * np.maximum(counts, 0) + rng.normal(0, of_sum, 20)
         tail, level = Tail(GeneralizedNormal.of(rng.choice([1.0, 2.0]), 1.0)), rng.choice([0.5, 0.95])
-        ends = np.stack(of_ratio(tail, level, sums, counts, (of_sum, of_count), low, high))
+        ends = np.stack(of_ratio(level, Noisy(sums, of_sum, tail), Noisy(counts, of_count, tail), low, high))
         noise = tail.half(level, np.stack([np.full(ends.shape, of_sum), ends * of_count], axis=-1))
         excess = np.abs(sums - ends * counts) - noise
         inside = (ends > low) & (ends < high)
