@@ -278,8 +278,11 @@ def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     refuse_unstorable(domain)
+    texts = columns.is_unique and columns.inferred_type == "string"
     for name in domain:
-        count = int((columns == name).sum()) if name in columns else 0
+        count = int(name in columns)
+        if count and not (texts and isinstance(name, str)):
+            count = int((columns == name).sum())
         if count != 1:
             fault = "appears more than once" if count else "is declared but not in the frame"
             raise InvalidDataError(

@@ -104,7 +104,8 @@ class Transform:
             beside = pd.concat(list(added.values()), axis=1)
             beside.columns = pd.Index(list(added), tupleize_cols=False)
             found = pd.concat([found, beside], axis=1)
-        return found[list(self.domain)]
+        names = list(self.domain)
+        return found if found.columns.equals(pd.Index(names, tupleize_cols=False)) else found[names]
 
 
 def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:
