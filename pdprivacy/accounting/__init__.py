@@ -1,10 +1,10 @@
 """Accounting: the total loss of several releases, and the split of one loss.
 
-Two kinds, not to be mixed up. What holds when each loss is chosen after seeing the answers before it
-enforces a budget: sums (`compose`) and the rules of `rule`. What holds only for losses fixed
-beforehand serves plans and reports: `optimal_epsilon`, and `epsilon` of events.
+There are two kinds of accounting. Sums (`compose`) and the rules of `rule` hold even when each loss is
+chosen after seeing the answers before it; they enforce budgets. `optimal_epsilon`, and `epsilon` of
+events, hold only for losses fixed beforehand; they serve plans and reports.
 
-No epsilon or delta is below the true one: sums are exact in rational numbers, and every other
+No returned epsilon or delta is below the true one: sums are exact in rational numbers, and every other
 number is rounded to the safe side.
 """
 

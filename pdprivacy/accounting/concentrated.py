@@ -1,8 +1,8 @@
 """Zero-concentrated differential privacy, and its conversion to epsilon and delta.
 
-A conversion is an infimum over an order alpha, and every alpha gives a bound: alpha is searched for
-in floating point, and the bound at it is computed in decimals that are rounded to the safe side.
-What the search misses is below 1e-12 of the bound.
+A conversion is an infimum over an order alpha, and every alpha gives a bound. A search finds alpha in
+floating point, and the bound at this alpha is computed in decimals that are rounded to the safe side.
+The search misses the infimum by less than 1e-12 of the bound.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["Conversion", "check_slack", "zcdp_delta", "zcdp_epsilon", "zcdp_of",
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 
 CANCELS = Fraction(1, 10**6)
-"""Below this epsilon the tight conversion cancels in doubles."""
+"""The epsilon below which the tight conversion cancels in doubles."""
 
 LEAST_SLACK = Fraction(1, 10**290)
 LARGEST = 10**290
 REACCOUNTED = 1 - Fraction(1, 10**11)
-"""A largest rho is lowered by this, so that its epsilon, computed anew, is not above what was asked."""
+"""The factor of a largest rho, which keeps its recomputed epsilon within the requested epsilon."""
 
 
 def zcdp_of(item: Loss) -> ZCDP:
@@ -36,7 +36,7 @@ def zcdp_of(item: Loss) -> ZCDP:
 
     Raises
     ------
-    ParameterError : an approximate loss with a positive delta; it implies none.
+    ParameterError : an approximate loss with a positive delta, which implies no zero-concentrated loss.
 
     >>> from pdprivacy import Pure
     >>> zcdp_of(Pure(0.1))
@@ -101,7 +101,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
 
     t = Fraction(bisect(rises, 1e-300, 1e300, logarithmic=True))
     alpha = 1 + t
-    # ln(1 - 1/alpha) enters by its upper bound, times t and once more, both positive
+    # ln(1 - 1/alpha) has the factors t and 1, both positive, so its upper bound is used
     exponent = t * (alpha * number - level) + t * log_up(t / alpha) + log_up(1 / alpha)
     return 1.0 if exponent >= 0 else min(1.0, float_up(exp_up(exponent)))
 
@@ -109,8 +109,8 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
 def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight") -> Fraction:
     """Return the largest rho that converts to ``epsilon`` at ``delta``, rounded down by up to 1e-9 of it.
 
-    `zcdp_epsilon` of the result is at most ``epsilon``. Below an epsilon of 1e-6 "tight" gives what
-    "bun_steinke" does, which is smaller.
+    `zcdp_epsilon` of the result is at most ``epsilon``. For an epsilon below 1e-6, "tight" returns the
+    smaller rho of "bun_steinke".
 
     Raises
     ------
@@ -157,7 +157,7 @@ def _epsilon(rho: Fraction, slack: Fraction, conversion: Conversion) -> Fraction
 
 
 def _order(rho: float, log: float) -> float:
-    """The best alpha - 1 for rho, with log = ln(1/delta): where rho (alpha - 1)^2 = log - ln(alpha)."""
+    """Return the best t = alpha - 1 for rho, with log = ln(1/delta): rho t^2 = log - ln(1 + t) at it."""
 
     def past(t: float) -> bool:
         return rho * t * t + math.log1p(t) > log
@@ -167,7 +167,7 @@ def _order(rho: float, log: float) -> float:
 
 
 def check_slack(delta: Rational) -> Fraction:
-    """A delta that a conversion can use; raises ParameterError else."""
+    """Return a delta that a conversion can use; raise ParameterError for any other."""
     slack = rational(delta, "delta")
     if not 0 < slack < 1:
         raise ParameterError(f"'delta' must be in (0, 1) (got {got(delta)}).")

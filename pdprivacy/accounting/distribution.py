@@ -1,19 +1,19 @@
-"""Privacy loss distributions of events, by dp-accounting; and events as dp-accounting's own.
+"""Privacy loss distributions of events, computed by dp-accounting; and events as dp-accounting's events.
 
-A loss in epsilon and delta enters as the pair of laws that dominates every mechanism of that loss:
+A loss in epsilon and delta is represented by the pair of laws that dominates every mechanism of that loss:
 randomized response, and an outcome of probability delta that reveals all (Kairouz, Oh, Viswanath 2015).
-Count c of one is a binomial law, summed exactly. All Gaussian noise together is one continuous Gaussian
+A loss of count c gives a binomial law, summed exactly. All Gaussian noise together is one continuous Gaussian
 of multiplier (sum_i count_i / multiplier_i^2)^(-1/2). Both hold under adaptive composition (Zhu, Dong,
 Wang 2022, "Optimal accounting of differential privacy via characteristic function", Theorem 10).
 
 Grid. Noise is discrete: on grid points k, about a grid point c, its law D(k) is proportional to
-exp(-j^2 / (2 s^2)), with j = k - c and s steps of deviation. The continuous noise, rounded to the grid, has
-the law R(k), and R is no easier to tell apart than the continuous one. With A(j) the mean of
+exp(-j^2 / (2 s^2)), with j = k - c and a standard deviation of s steps. The continuous noise, rounded to the
+grid, has the law R(k), and R is no easier to tell apart than the continuous law. With A(j) the mean of
 cosh(j t / s^2) exp(-t^2 / (2 s^2)) over |t| <= 1/2, R(k) = exp(-j^2 / (2 s^2)) A(j) / (s sqrt(2 pi)), by the
 two halves of a cell. A(0) <= A(j) <= A(0) exp(j^2 / (24 s^4)) (the weight falls in |t|, so that the mean of
 cosh is at most the plain one, sinh(x) / x <= exp(x^2 / 6) with x = j / (2 s^2)), and A(0) >= exp(-1 / (24
-s^2)) (Jensen). The constant Z of D is at least s sqrt(2 pi) (Poisson summation) and at most that over A(0),
-as R sums to one. So D = (s sqrt(2 pi) / Z) R / A(j) is
+s^2)) (Jensen). The normalising constant Z of D is at least s sqrt(2 pi) (Poisson summation) and at most
+s sqrt(2 pi) / A(0), as R sums to one. So D = (s sqrt(2 pi) / Z) R / A(j) is
 
     at most exp(1 / (24 s^2)) R, everywhere, and at least exp(-r^2 / (24 s^2)) R where |j| <= r s.
 
@@ -25,22 +25,23 @@ u = 1 / (24 s^2), v = r^2 / (24 s^2) and w = 2 exp(-TAILS^2 / 2), of the hockey-
 
     delta(epsilon) <= exp(sum u) * delta_continuous(epsilon - sum u - sum v) + sum w.
 
-Noise of few steps, such as discrete Gaussian noise on the integers, for one number that moves by at most t
-whole steps. The neighbour that is t steps away dominates nearer ones: the best test of an epsilon is a
-threshold, which is passed more often the further the number moves. The loss at the noise z is t (2 z + t) /
-(2 s^2), linear in z, so that the loss of n releases depends on the sum Y of their noises alone. It is t (2 Y
-+ n t) / (2 s^2), that of one number with noise of deviation s sqrt(n) that moves by n t. If the sum of k
-noises has the discrete Gaussian law of deviation s sqrt(k), completing the square gives the law of one more:
-P(y) is in proportion to exp(-y^2 / (2 (k + 1) s^2)) S(y), where S(y) is the sum of exp(-(j - c)^2 (k + 1) /
-(2 k s^2)) over whole j, and c depends on y. By Poisson summation S(y) is within 1 +- e_k of its mean, e_k =
-2 sum_{q >= 1} exp(-2 pi^2 q^2 s^2 k / (k + 1)). So the probabilities of Y, and with them delta, exceed those
-of the discrete Gaussian of deviation s sqrt(n) by a factor of at most prod_{k < n} (1 + e_k) / (1 - e_k):
-1.0003 for a thousand releases of s = 1, and less for larger s.
+Noise of few steps. Consider noise such as discrete Gaussian noise on the integers, on one number that moves
+by at most t whole steps. The neighbour that is t steps away dominates nearer ones: the best test of an
+epsilon is a threshold, which is passed more often the further the number moves. The loss at the noise z is
+t (2 z + t) / (2 s^2), linear in z, so the loss of n releases depends only on the sum Y of their noises. It is
+t (2 Y + n t) / (2 s^2), the loss of one number with noise of deviation s sqrt(n) that moves by n t. If
+the sum of k noises has the discrete Gaussian law of deviation s sqrt(k), completing the square gives the law
+of the sum of k + 1: P(y) is proportional to exp(-y^2 / (2 (k + 1) s^2)) S(y), where S(y) is the sum of
+exp(-(j - c)^2 (k + 1) / (2 k s^2)) over whole j, and c depends on y. By Poisson summation S(y) is within
+1 +- e_k of its mean, e_k = 2 sum_{q >= 1} exp(-2 pi^2 q^2 s^2 k / (k + 1)). So the probabilities of Y, and
+with them delta, exceed those of the discrete Gaussian of deviation s sqrt(n) by a factor of at most
+prod_{k < n} (1 + e_k) / (1 - e_k): 1.0003 for a thousand releases of s = 1, and less for larger s.
 
-Floating point. The masses of a convolution by fast Fourier transforms are wrong by less than 24 log2(N)
-2^-53 in the Euclidean norm (Higham 2002, "Accuracy and stability of numerical algorithms", Theorem 24.2, for
-three transforms of length N of laws whose norms are at most one), so delta by less than sqrt(N) times that:
-``FOURIER`` per convolution, 4e-11. It is taken off delta, which must be twice as large and at least 1e-10.
+Floating point. The masses of a convolution by fast Fourier transforms have an error below 24 log2(N) 2^-53 in
+the Euclidean norm (Higham 2002, "Accuracy and stability of numerical algorithms", Theorem 24.2, for three
+transforms of length N of laws whose norms are at most one), and delta has an error below sqrt(N) times that:
+``FOURIER`` per convolution, 4e-11. This is subtracted from delta, which must be at least twice as large and
+at least 1e-10.
 """
 
 from __future__ import annotations
@@ -69,19 +70,19 @@ __all__ = ["Slack", "grid_slack", "pld_epsilon", "to_dp_events"]
 T = TypeVar("T")
 
 TAILS = 40
-"""The number of deviations within which noise is looked at: the mass beyond is below 1e-347."""
+"""The number of standard deviations at which noise is cut off; the mass beyond is below 1e-347."""
 
 COARSE = Fraction(1, 1000)
-"""The most that the grid may add to the epsilon of one release; beyond, its stated loss is used."""
+"""The largest epsilon that the grid may add to a release; beyond it, the stated loss is used."""
 
 REACH = 12
-"""The number of deviations of noise within which its loss is looked at, beyond which it reveals all."""
+"""The number of standard deviations of noise beyond which it counts as revealing all."""
 
 FEW = 50
 """The number of releases whose ripple is computed one by one; each of the others adds less."""
 
 ROUNDING = 2.0**-20
-"""Rounding allowance of a loss, in intervals of a distribution: far above the error of doubles."""
+"""The rounding allowance of a loss, in intervals of a distribution, far above the error of doubles."""
 
 CELLS = 2**18
 """The largest number of values of a distribution; the interval between them follows from it."""
@@ -89,7 +90,7 @@ CELLS = 2**18
 FOURIER = 24 * 19 * 2**-53 * 2**9.5
 LEAST_DELTA = Fraction(1, 10**10)
 RELATIVE = 1e-9
-"""Sums of positive masses, and those that dp-accounting computes, are wrong by less."""
+"""A bound of the relative error of sums of positive masses, also of those by dp-accounting."""
 
 ZERO = Fraction(0)
 
@@ -104,18 +105,18 @@ class Slack:
 
     @property
     def epsilon(self) -> Fraction:
-        """The sum that is added to epsilon."""
+        """The epsilon that the grid adds."""
         return self.up + self.down
 
     def add(self, other: Slack, count: int) -> Slack:
-        """Return the sum of this and ``count`` times another."""
+        """Return the sum of this slack and ``count`` times another."""
         return Slack(
             self.up + count * other.up, self.down + count * other.down, self.tail + count * other.tail
         )
 
 
 def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
-    """Return an upper bound of the loss that the grid of one release adds; the module has the proof.
+    """Return an upper bound of the loss that the grid adds to one release; the module has the proof.
 
     >>> from fractions import Fraction
     >>> float(grid_slack(GaussianNoise(Fraction(1), moves=1, steps=2**20)).epsilon) < 1e-10
@@ -129,12 +130,12 @@ def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
 def pld_epsilon(events: Events, delta: Rational) -> float:
     """Return an epsilon of composed ``events`` at ``delta``, by their privacy loss distribution, rounded up.
 
-    Holds for losses fixed beforehand only. Needs ``pdprivacy[pld]``.
+    This epsilon holds only for losses fixed beforehand. Needs ``pdprivacy[pld]``.
 
     Raises
     ------
-    ParameterError : no events, more than 1e6 losses; a zero-concentrated loss without noise; a delta
-        below 1e-10, or too small beside the deltas of the losses; numbers out of dp-accounting's reach.
+    ParameterError : no events, more than 1e6 losses, a zero-concentrated loss without noise, a delta that is
+        below 1e-10 or too small for the deltas of the losses, or numbers out of dp-accounting's range.
     MissingExtraError : dp-accounting is not installed.
     """
     target = check_delta(delta)
@@ -149,15 +150,15 @@ def pld_epsilon(events: Events, delta: Rational) -> float:
 def to_dp_events(events: Events) -> DpEvent:
     """Convert events to one event of dp-accounting, for its accountants. Needs ``pdprivacy[pld]``.
 
-    Gaussian noise is ``GaussianDpEvent``, as if it were continuous: what its grid adds, at most
-    ``grid_slack`` per release, is left out. A pure loss without noise is ``DiscreteLaplaceDpEvent`` of
-    sensitivity 1, whose two values of the loss are those of randomized response; its neighbours are
-    those of adding and removing, whatever the unit. A zero-concentrated loss is ``ZCDpEvent``. Counts are
+    Gaussian noise becomes ``GaussianDpEvent``, as if it were continuous: the loss that its grid adds, at most
+    ``grid_slack`` per release, is left out. A pure loss without noise becomes ``DiscreteLaplaceDpEvent`` of
+    sensitivity 1, whose two values of the loss are those of randomized response; its neighbouring relation is
+    "add or remove", whatever the unit. A zero-concentrated loss becomes ``ZCDpEvent``, and counts become
     ``SelfComposedDpEvent``. Numbers are rounded to the safe side.
 
     Raises
     ------
-    ParameterError : no events; a loss with a positive delta without noise.
+    ParameterError : no events, or a loss with a positive delta without noise.
     MissingExtraError : dp-accounting is not installed.
     """
     library = _library().dp_event
@@ -196,16 +197,16 @@ def _some(events: Events) -> list[tuple[Event, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """Discrete Gaussian noise of few steps of deviation, on one number that moves by a whole ``shift``."""
+    """Discrete Gaussian noise whose deviation is few steps, on one number that moves by a whole ``shift``."""
 
     deviation: Fraction
     shift: int
 
     @classmethod
     def of(cls, noise: GaussianNoise) -> _Lattice | None:
-        """The noise of one number, whose shift follows from its multiplier and steps; None for other noise.
+        """Return the noise of one number, with the shift of its multiplier and steps; None for other noise.
 
-        A multiplier of at least 1 allows one whole shift at most.
+        A multiplier of at least 1 allows at most one whole shift.
         """
         if noise.moves > 1 or noise.multiplier < 1:
             return None
@@ -214,21 +215,21 @@ class _Lattice:
         return cls(deviation, shift) if noise.steps <= deviation < noise.steps + 1 else None
 
     def multiplier(self, count: int) -> Fraction:
-        """The deviation over the shift of the sum of ``count`` releases."""
+        """Return the deviation over the shift for the sum of ``count`` releases, rounded down."""
         return root_down((self.deviation / self.shift) ** 2 / count)
 
     def gain(self, count: int) -> Fraction:
-        """The most by which probabilities of the sum exceed those of one noise; see the module."""
+        """Return a bound of the ratio of probabilities of the sum and of one Gaussian; see the module."""
         total, terms = 0.0, min(count - 1, FEW)
         for k in range(1, terms + 1):
             decay = math.exp(-2 * math.pi**2 * float(self.deviation) ** 2 * k / (k + 1))
             ripple = 2 * decay / (1 - decay**3)  # decay + decay**4 + decay**9 + ...
             one = math.log1p(ripple) - math.log1p(-ripple)
-            total += one if k < terms else one * (count - terms)  # they fall in k
+            total += one if k < terms else one * (count - terms)  # the terms fall in k
         return Fraction(math.exp(total) * (1 + RELATIVE))
 
     def masses(self, count: int, interval: float) -> tuple[dict[int, float], float]:
-        """The masses of the summed loss at multiples of ``interval``, rounded up, and the mass beyond."""
+        """Return the masses of the summed loss at multiples of ``interval``, rounded up, and of the rest."""
         variance = float(self.deviation) ** 2 * count
         reach = math.ceil(REACH * math.sqrt(variance))
         noise = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -244,11 +245,11 @@ class _Lattice:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The events of each kind, and what composes them.
+    """The events by kind, with what their composition needs.
 
-    ``counts``: of each epsilon. ``kept``: the probability that no delta reveals. ``multiplier``: of the noise
-    on fine grids, all together. ``slack``: what these grids add. ``lattices``: how often which noise of few
-    steps was drawn.
+    ``counts``: the count of each epsilon. ``kept``: the probability that no outcome of a delta occurs.
+    ``multiplier``: the joint multiplier of all noise on fine grids, or None. ``slack``: the loss that these
+    grids add. ``lattices``: the count of each noise of few steps.
     """
 
     counts: Counter[Fraction]
@@ -283,25 +284,25 @@ class _Parts:
 
     @property
     def multipliers(self) -> list[Fraction]:
-        """Noise multipliers of all Gaussian releases: one of all fine grids, and one of each coarse grid."""
+        """Noise multipliers of all Gaussian releases: one for all fine grids, one for each coarse grid."""
         found = [lattice.multiplier(count) for lattice, count in self.lattices.items()]
         return [self.multiplier, *found] if self.multiplier else found
 
     @property
     def gain(self) -> Fraction:
-        """The most by which sums of noise on coarse grids increase probabilities."""
+        """The largest factor by which sums of noise on coarse grids increase probabilities."""
         gains = (lattice.gain(count) for lattice, count in self.lattices.items())
         return math.prod(gains, start=Fraction(1))
 
     @property
     def most(self) -> Fraction:
-        """The largest loss to look at: all epsilons, and some deviations of each noise."""
+        """The largest loss to represent: all epsilons, and `REACH` standard deviations of each noise."""
         most = sum((epsilon * count for epsilon, count in self.counts.items()), ZERO)
         return most + sum((1 / (2 * size**2) + REACH / size for size in self.multipliers), ZERO)
 
     @property
     def interval(self) -> Fraction:
-        """The interval between values of the distribution; it divides all epsilons if cells suffice."""
+        """The interval between values of the distribution; it divides all epsilons if `CELLS` suffice."""
         taps = {epsilon: _taps(count) for epsilon, count in self.counts.items()}
         width = sum((2 * number * epsilon for epsilon, number in taps.items()), ZERO)
         # on both sides of zero
@@ -311,8 +312,8 @@ class _Parts:
         unit = reduce(common_unit, taps)
         if unit * CELLS >= width:
             return unit / (unit * CELLS // width)
-        if 4 * sum(taps.values()) > CELLS:  # the steps of rounding up would be as many again
-            raise ParameterError("These are too many kinds of losses without a common unit.")
+        if 4 * sum(taps.values()) > CELLS:  # rounding up would add as many steps again
+            raise ParameterError("There are too many kinds of losses without a common unit.")
         return width / CELLS
 
 
@@ -322,12 +323,12 @@ def _taps(count: int) -> int:
 
 
 def _solved(parts: _Parts, goal: float) -> float:
-    """The epsilon at which the distribution has this delta, from above; no grid as yet."""
+    """Return the epsilon at which the distribution has this delta, rounded up, without the loss of grids."""
     interval = float_up(parts.interval)
     whole, convolutions = _composed(parts, interval)
     margin = convolutions * FOURIER
     if goal < 2 * margin:
-        raise ParameterError("'delta' is too small for a distribution of so many kinds of losses in floats.")
+        raise ParameterError("'delta' is too small for floats to compose this many kinds of losses.")
     rounded = parts.counts.total() + len(parts.lattices)
     most = float_up(parts.most + rounded * Fraction(interval))
 
@@ -342,7 +343,7 @@ def _solved(parts: _Parts, goal: float) -> float:
 
 
 def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
-    """The distribution of all parts by dp-accounting, and its number of convolutions."""
+    """Return the distribution of all parts, computed by dp-accounting, and its number of convolutions."""
     library = _library().pld.privacy_loss_distribution
     found, reveals = [], float_up(1 - parts.kept)
     for epsilon, count in parts.counts.items():
@@ -366,7 +367,7 @@ def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
 
 
 def _guarded(compute: Callable[[], T]) -> T:
-    """Return what dp-accounting computes; its own errors say nothing that a caller could act on."""
+    """Return the result of dp-accounting; replace its own errors, on which a caller cannot act."""
     try:
         return compute()
     except PrivacyError:

@@ -1,4 +1,4 @@
-"""Events: releases as an accounting composes them, and their plain JSON."""
+"""Events: releases in the form that accountings compose, and their plain JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positi
 __all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "number_of", "tally", "to_json"]
 
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
-"""Shorter than the whole numbers that Python refuses to read or write."""
+"""Rational numbers, below the number of digits that Python refuses to read or write."""
 
 LARGEST = 10**3999
 
@@ -26,23 +26,23 @@ class GaussianNoise:
 
     Parameters
     ----------
-    multiplier : the deviation over the l2 sensitivity of all numbers, not above the true quotient.
+    multiplier : the standard deviation over the l2 sensitivity of all numbers, at most the true quotient.
     moves : the largest number of released numbers that one unit can change.
-    steps : the deviation in steps of the grid, the least over all numbers, rounded down; 1 at least.
+    steps : the smallest standard deviation of a number in steps of its grid, rounded down; at least 1.
 
     Raises
     ------
-    ParameterError : one of them is not positive; ``moves`` or ``steps`` is not a whole number.
+    ParameterError : a number is not positive, or ``moves`` or ``steps`` is not a whole number.
 
     Notes
     -----
-    Numbers with grids and deviations of their own are one such release after each is divided by its
+    Numbers with different grids and deviations are one release of this kind after each is divided by its
     deviation: ``multiplier`` is then one over the l2 norm of the quotients that a unit can move.
 
-    The rho is that of continuous noise for every grid. A privacy loss distribution adds what the grid does.
-    Where that is too much, as of noise on the integers, it takes the discrete noise itself if one number
-    moves, by whole steps, and ``multiplier`` is the exact quotient and at least 1. Else it uses the stated
-    loss.
+    The rho is that of continuous noise for every grid. A privacy loss distribution adds the loss of the grid.
+    If this loss is too large, as for noise on the integers, it uses the discrete noise itself, provided that
+    one number moves, by whole steps, and that ``multiplier`` is the exact quotient and at least 1. Otherwise
+    it uses the stated loss.
 
     >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
     Fraction(2, 1)
@@ -60,11 +60,11 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One release: a valid privacy loss of it, and its noise where that gives a smaller loss.
+    """A release, given by a valid privacy loss, and by its noise if that implies a smaller loss.
 
-    Both are claims of the caller: an epsilon of events holds if all of them are true. ``group``: the name of
-    releases that are one mechanism with the sum of their losses, such as those of one secret sample; the loss
-    of one of them is not valid by itself.
+    The caller states both: an epsilon of events is valid only if all statements are true. ``group``: a name
+    for releases that are one mechanism with the sum of their losses, such as those of one secret sample. The
+    loss of a single release of a group is not valid by itself.
 
     >>> from pdprivacy import Pure
     >>> Event(Pure(0.5)).loss
@@ -79,7 +79,7 @@ class Event:
         if self.group is not None and (
             not isinstance(self.group, str) or isinstance(self.loss, ZCDP) or self.noise is not None
         ):
-            raise ParameterError("Events of a group have a name and an epsilon, and no noise.")
+            raise ParameterError("An event of a group must have a name, a loss in epsilon and no noise.")
         check_loss(self.loss, "The loss of an event must be")
         if self.noise is not None and not isinstance(self.noise, GaussianNoise):
             raise ParameterError(
@@ -92,10 +92,10 @@ Events: TypeAlias = Sequence[tuple[Event, int]]
 
 
 def tally(events: Events) -> list[tuple[Event, int]]:
-    """Return each distinct event once, with how often it took place in all, in a fixed order.
+    """Return each distinct event once, with its total count, in a fixed order.
 
-    Only this function adds up counts: n events are one event of count n to every accounting. The events of a
-    group are one event, of their summed loss.
+    Only this function adds up counts: for every accounting, n equal events are one event of count n. The
+    events of a group become one event with their summed loss.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def tally(events: Events) -> list[tuple[Event, int]]:
 
 
 def to_json(events: Events) -> list[dict[str, Any]]:
-    """Return events as plain JSON, pair by pair: rational numbers are strings such as ``"1/10"``.
+    """Return events as plain JSON, pair by pair, with rational numbers as strings such as ``"1/10"``.
 
     Raises
     ------
@@ -151,11 +151,11 @@ def to_json(events: Events) -> list[dict[str, Any]]:
 
 
 def from_json(entries: object) -> list[tuple[Event, int]]:
-    """Return the events that `to_json` wrote, equal to the events that it was given.
+    """Return the events that `to_json` wrote, equal to the original events.
 
     Raises
     ------
-    ParameterError : anything that `to_json` does not write.
+    ParameterError : JSON that `to_json` does not write.
 
     >>> from pdprivacy import Pure
     >>> from_json([{"loss": {"epsilon": "1/10"}, "count": 3}]) == [(Event(Pure(0.1)), 3)]
@@ -180,7 +180,7 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
 
 
 def _order(counted: tuple[Event, int]) -> tuple[Any, ...]:
-    """Return the sort key of an event, so that arithmetic in floats does not depend on their order."""
+    """Return the sort key of an event, which keeps float arithmetic independent of the order of events."""
     event, _ = counted
     item, noise = event.loss, event.noise
     size = (
@@ -235,12 +235,12 @@ def _text(number: Fraction) -> str:
 
 def _integer(number: int) -> int:
     if number >= LARGEST:
-        raise ParameterError("The numbers of an event must have less than 4000 digits.")
+        raise ParameterError("The numbers of an event must have fewer than 4000 digits.")
     return number
 
 
 def number_of(text: object) -> Fraction:
-    """Return the fraction of a text in lowest terms, so that each number has one text."""
+    """Return the fraction in a text; refuse one that is not in lowest terms, so each number has one text."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
         raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
     return number

@@ -1,24 +1,24 @@
-"""The least epsilon and delta that losses fixed beforehand compose to, whatever the mechanisms.
+"""The least epsilon and delta of the composition of losses fixed beforehand, for any mechanisms.
 
-Not for a budget whose losses are chosen after seeing answers. Approximate losses only: with p_i =
-1/(1 + exp(-epsilon_i)), the composition of (epsilon_i, delta_i) losses is (epsilon, delta)-private,
-and no less for some mechanisms, where
+The results do not hold for a budget whose losses are chosen after seeing answers. All losses are
+approximate. With p_i = 1/(1 + exp(-epsilon_i)), the composition of (epsilon_i, delta_i) losses is
+(epsilon, delta)-private, and for some mechanisms no better, where
 
     1 - delta = prod_i (1 - delta_i) * (1 - E max(0, 1 - exp(epsilon - L)))
 
-and L is the sum of independent losses, epsilon_i with probability p_i and -epsilon_i else (Murtagh,
-Vadhan 2016, Theorem 1.5; for equal losses Kairouz, Oh, Viswanath 2015, Theorem 3.3). L has up to 2^n
-values and computing delta is #P-complete in general, but equal sums are one value: where the epsilons
-are multiples of a common unit (decimals are) there are few of them.
+and L is the sum of independent losses, which are epsilon_i with probability p_i and else -epsilon_i
+(Murtagh, Vadhan 2016, Theorem 1.5; for equal losses Kairouz, Oh, Viswanath 2015, Theorem 3.3). L has up
+to 2^n values and computing delta is #P-complete in general, but equal sums are one value: if the epsilons
+are multiples of a common unit, as decimals are, L has few values.
 
-Error. Where there are still too many, every epsilon_i is rounded up to a multiple of a unit; let eta be
-all that this adds, `optimal_error`, else 0. Then delta is not below the true one, and delta at
-epsilon + eta is not above that of exp(eta / 2) times the expectation at epsilon (compare Murtagh, Vadhan
-2016, Theorem 1.7). For one loss rounded from e to e + a: the outcome of loss e + a has 1 + (1 - exp(-a)) /
-(exp(-a) + exp(e)) <= exp(a / 2) times its old probability, and of the old loss, against exp(-a) times the
-other law; the other outcome has less of both. Beside it, floating-point arithmetic of positive numbers
-is wrong by less than 1e-10 of the expectation, and 1e-290, which are added, and differences epsilon - L by
-less than 1e-14 of the largest L, by which epsilon is lowered.
+Error. If L still has too many values, every epsilon_i is rounded up to a multiple of a unit. Let eta be the
+sum of these increments (`optimal_error`), or 0 without rounding. Then delta is not below the true one, and
+delta at epsilon + eta is not above that of exp(eta / 2) times the expectation at epsilon (compare Murtagh,
+Vadhan 2016, Theorem 1.7). For one loss rounded from e to e + a: the outcome of loss e + a has 1 + (1 -
+exp(-a)) / (exp(-a) + exp(e)) <= exp(a / 2) times its old probability, and it has the old loss against exp(-a)
+times the other law; the other outcome has less of both. In addition, floating-point arithmetic of positive
+numbers has an error below 1e-10 of the expectation plus 1e-290, which are added, and differences epsilon - L
+have an error below 1e-14 of the largest L, by which epsilon is lowered.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
 Floats: TypeAlias = NDArray[np.float64]
 
 SUBSETS = 2**14
-"""The largest number of sums of losses without a common unit, which are kept one by one."""
+"""The largest number of sums of losses without a common unit that are kept one by one."""
 CELLS = 2**20
 WORK = 2**28
-"""The largest number of sums on a grid, and of products to fill it."""
+"""The largest number of sums on a grid (`CELLS`), and of products to fill it (`WORK`)."""
 
 MOST = 10**6
 EXACT = 1000
-"""The number of losses that are composed, and up to which their deltas are without rounding."""
+"""The largest number of losses (`MOST`), and of losses whose deltas are composed exactly (`EXACT`)."""
 
 RELATIVE = 1e-11
 ABSOLUTE = 1e-290
@@ -64,11 +64,11 @@ WIDE = decimals(40, ROUND_CEILING)
 def optimal_delta(losses: Losses, epsilon: Rational) -> float:
     """Return the least delta of composed ``losses`` at ``epsilon``, rounded up; the module states the error.
 
-    Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
+    This delta holds only for losses fixed beforehand. ``losses``: a list, or a mapping of losses to counts.
 
     Raises
     ------
-    ParameterError : losses in rho, none at all, more than 1e6; epsilon negative.
+    ParameterError : losses in rho, no losses, more than 1e6 losses, or a negative epsilon.
 
     >>> from pdprivacy import Pure
     >>> round(optimal_delta({Pure(0.1): 100}, 3), 6)
@@ -88,12 +88,12 @@ def optimal_delta(losses: Losses, epsilon: Rational) -> float:
 def optimal_epsilon(losses: Losses, delta: Rational) -> float:
     """Return the least epsilon of composed ``losses`` at ``delta``, rounded up; the module states the error.
 
-    Holds for losses fixed beforehand only. ``losses``: a list, or a mapping of loss to count.
+    This epsilon holds only for losses fixed beforehand. ``losses``: a list, or a mapping of losses to counts.
 
     Raises
     ------
-    ParameterError : losses in rho, none at all, more than 1e6; delta outside [0, 1), or less than
-        what the deltas of the losses compose to, 1 - prod (1 - delta_i).
+    ParameterError : losses in rho, no losses, more than 1e6 losses, or a delta that is outside [0, 1) or
+        below the composition of the deltas of the losses, 1 - prod (1 - delta_i).
 
     >>> from pdprivacy import Pure
     >>> round(optimal_epsilon({Pure(0.1): 100}, 1e-6), 4)  # the sum is 10
@@ -115,9 +115,9 @@ def optimal_epsilon(losses: Losses, delta: Rational) -> float:
 
 
 def optimal_error(losses: Losses) -> float:
-    """Return eta, the rounding of the epsilons in `optimal_epsilon` and `optimal_delta`; 0 where exact.
+    """Return eta, the rounding of the epsilons in `optimal_epsilon` and `optimal_delta`; 0 if they are exact.
 
-    For very many losses without a common unit it may exceed what they cost: use another bound then.
+    For very many losses without a common unit, eta may exceed the cost itself; then use another bound.
 
     >>> from pdprivacy import Pure
     >>> optimal_error([Pure(0.1), Pure("1/3"), Pure(0.25)])
@@ -129,7 +129,7 @@ def optimal_error(losses: Losses) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """``counts``: how often each epsilon; ``kept``: prod (1 - delta_i); ``most``: the sum of epsilons."""
+    """Losses: the count of each epsilon, ``kept``, prod (1 - delta_i), and ``most``, the sum of epsilons."""
 
     counts: Counter[Fraction]
     kept: Fraction
@@ -143,14 +143,14 @@ class _Problem:
         number = items.total()
         if number > MOST:
             raise ParameterError(
-                f"'losses' must be at most 1e6 (got {number}).", "zcdp_epsilon of their sum."
+                f"'losses' must hold at most 1e6 losses (got {number}).", "zcdp_epsilon of their sum."
             )
         counts: Counter[Fraction] = Counter()
         kept = Fraction(1)
         for item, count in items.items():
             if isinstance(item, ZCDP):
                 raise ParameterError(
-                    "Optimal composition is of losses in epsilon (got ZCDP).", "zcdp_epsilon(rho, delta)."
+                    "Optimal composition needs losses in epsilon (got ZCDP).", "zcdp_epsilon(rho, delta)."
                 )
             counts[item.epsilon] += count
             if number <= EXACT:
@@ -164,9 +164,9 @@ class _Problem:
 
 
 def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
-    """The probabilities that j of ``count`` losses are +epsilon, not below them, and the first such j.
+    """Return the first j, and upper bounds of the probabilities that j of ``count`` losses are +epsilon.
 
-    Those below 1e-300 are left out.
+    Probabilities below 1e-300 are left out.
     """
     factor = WIDE.next_plus(WIDE.exp(decimal(epsilon, WIDE)))
     # exp(-epsilon) + 1 from below: the reciprocal of a bound from above, rounded down
@@ -190,7 +190,10 @@ def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The values of L and their probabilities, not below them; ``eta``: what rounding added."""
+    """The values of L and upper bounds of their probabilities.
+
+    ``eta``: the sum of the increments by rounding. ``wrong``: the rounding of the weights, relative to them.
+    """
 
     losses: Floats
     weights: Floats
@@ -219,7 +222,7 @@ class _Sums:
 
     @classmethod
     def _on_grid(cls, groups: Sequence[tuple[Fraction, int]], unit: Fraction, eta: Fraction) -> _Sums:
-        """Every epsilon a multiple of ``unit``: cell i of the weights is the loss (2 i - all) unit."""
+        """Return the sums of epsilons that are multiples of ``unit``: cell i is the loss (2 i - all) unit."""
         weights, start, steps, adds = np.ones(1), 0, 0, 0
         for epsilon, count in groups:
             step = int(epsilon / unit)
@@ -252,21 +255,21 @@ class _Sums:
 
     def excess(self, level: float) -> float:
         """Return an upper bound of E max(0, 1 - exp(level - L))."""
-        # the differences are wrong by less than this
+        # lowered by a bound of the error of the differences
         moved = level - 2**-49 * (abs(level) + float(np.abs(self.losses).max()))
         above = self.losses > moved
         parts = self.weights[above] * -np.expm1(moved - self.losses[above])
         return float(parts.sum()) * (1 + RELATIVE / 10 + 4 * self.wrong) + ABSOLUTE
 
     def solve(self, goal: float, most: float) -> float:
-        """The level where the excess falls to ``goal``, from above."""
+        """Return the level at which the excess falls to ``goal``, rounded up."""
         sums = self
 
         def meets(level: float) -> bool:
             nonlocal sums
             if sums.excess(level) <= goal:
                 return True
-            # no level below is looked at again
+            # the search does not return to lower levels
             if 2 * (kept := sums.losses > level - 2**-40 * most).sum() < len(kept):
                 sums = _Sums(sums.losses[kept], sums.weights[kept], self.eta, self.wrong)
             return False
@@ -275,10 +278,10 @@ class _Sums:
 
 
 def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
-    """Return whether groups of so many grid steps, so often each, can be filled in; ``room`` for rounding."""
+    """Return whether the grid of groups of (steps, count) is affordable; ``room``: a factor of its size."""
     cells, work = 1, 0
     for step, count in groups:
-        taps = min(count + 1, 40 * math.isqrt(count) + 80)  # no more are above 1e-300
+        taps = min(count + 1, 40 * math.isqrt(count) + 80)  # the others are below 1e-300
         work += cells * taps
         cells += step * (taps - 1)
         if cells > room * CELLS or work > WORK:
@@ -287,7 +290,7 @@ def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
 
 
 def common_unit(one: Fraction, other: Fraction) -> Fraction:
-    """The largest number that both are multiples of."""
+    """Return the largest number of which both numbers are multiples."""
     return Fraction(
         math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),
         one.denominator * other.denominator,

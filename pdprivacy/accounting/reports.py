@@ -1,4 +1,4 @@
-"""The joint cost of events fixed beforehand, by every accounting and by the best of them."""
+"""The joint cost of events fixed beforehand, by each accounting and by the best of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Method: TypeAlias = Literal["basic", "optimal", "zcdp", "pld", "best"]
 
 
 class Bound(NamedTuple):
-    """The epsilon of one accounting, rounded up; or None, with the reason."""
+    """The epsilon of one accounting, rounded up; or None, with the reason for its absence."""
 
     accounting: Method
     epsilon: float | None
@@ -32,31 +32,31 @@ class Bound(NamedTuple):
 def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> float:
     """Return an epsilon, rounded up, such that all ``events`` together are (epsilon, delta)-private.
 
-    Holds for losses fixed beforehand only: where a loss, or whether there is another release, depended on
-    answers, the cap of the rule that enforced it holds (see `rule`).
+    This epsilon holds only for losses fixed beforehand. If a loss, or the existence of a further release,
+    depended on answers, the cap of the enforced rule holds instead (see `rule`).
 
     Parameters
     ----------
-    events : pairs of an event and the number of times it took place.
+    events : pairs of an event and its count.
     delta : the delta of all events together, in [0, 1).
     accounting : ``"basic"``: the sum of the epsilons, where the deltas sum to at most ``delta``.
-        ``"optimal"``: `optimal_epsilon` of the losses. ``"zcdp"``: the sum of the rhos (of the noise where it
+        ``"optimal"``: `optimal_epsilon` of the losses. ``"zcdp"``: the sum of the rhos (of the noise if it
         is known, else epsilon^2 / 2 of the loss), by the tight conversion at the part of ``delta`` that the
-        deltas of the losses leave. ``"pld"``: the privacy loss distribution (of the noise where it is known,
-        else of the loss); needs ``pdprivacy[pld]`` and a delta of 1e-10 or more. ``"best"``: the least of
-        those that apply.
+        deltas of the losses leave. ``"pld"``: the privacy loss distribution (of the noise if it is known,
+        else of the loss); needs ``pdprivacy[pld]`` and a delta of at least 1e-10. ``"best"``: the least of
+        the accountings that apply.
 
     Raises
     ------
-    ParameterError : no events, a delta outside [0, 1), an accounting that does not apply.
+    ParameterError : no events, a delta outside [0, 1), or an accounting that does not apply.
     MissingExtraError : "pld" without dp-accounting.
 
     Notes
     -----
     Source of "zcdp": Bun, Steinke (2016), Proposition 1.4 and Lemma 1.7; the discrete Gaussian has the rho
     of the continuous one, 1 / (2 multiplier^2) (Canonne, Kamath, Steinke 2020, Theorem 14). An (epsilon,
-    delta) loss is that of a pure one but for an outcome of probability delta (Kairouz, Oh, Viswanath 2015):
-    without such outcomes, which occur with probability at most sum delta, all is zero-concentrated.
+    delta) loss is a pure loss except for an outcome of probability delta (Kairouz, Oh, Viswanath 2015). These
+    outcomes occur with probability at most sum delta; without them all losses are zero-concentrated.
 
     >>> from fractions import Fraction
     >>> from pdprivacy import Approx, Pure
@@ -137,12 +137,12 @@ def _zcdp(events: Events, delta: Fraction) -> float:
     if not delta:
         raise ParameterError("The conversion of rho needs a positive 'delta'.")
     if slack >= delta:
-        raise ParameterError("The deltas of the losses leave nothing of 'delta' to the conversion of rho.")
+        raise ParameterError("The deltas of the losses leave nothing of 'delta' for the conversion of rho.")
     return _finite(zcdp_epsilon(rho, delta - slack))
 
 
 def _concentrated(event: Event) -> tuple[Fraction, Fraction]:
-    """The rho of an event, and the probability that it has none; that of its noise where there is one."""
+    """Return the rho of an event, from its noise if that is known, and the probability that it has no rho."""
     item = event.loss
     if event.noise is not None:
         return 1 / (2 * event.noise.multiplier**2), Fraction(0)
@@ -151,7 +151,7 @@ def _concentrated(event: Event) -> tuple[Fraction, Fraction]:
 
 def _finite(number: float) -> float:
     if not math.isfinite(number):
-        raise ParameterError("The epsilon is larger than all floats.")
+        raise ParameterError("The epsilon exceeds the largest float.")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Sums of losses, exact in rational numbers, and the rules that enforce a cap by them.
+"""Sums of losses, exact in rational numbers, and the rules that use them to enforce a cap.
 
 All rules hold when each loss is chosen after seeing the answers before it.
 """
@@ -46,9 +46,9 @@ RHO_DIGITS = 12
 
 
 def counted(losses: Losses) -> Counter[Loss]:
-    """Return how often each loss is charged.
+    """Return the count of each loss.
 
-    Raises ParameterError for anything but losses, and for a count that is not a positive whole number.
+    Raises ParameterError for values other than losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
         found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
@@ -69,12 +69,12 @@ def counted(losses: Losses) -> Counter[Loss]:
 def compose(losses: Losses) -> Loss | None:
     """Return the loss of all ``losses`` together: epsilons, deltas and rhos add up; None for no losses.
 
-    Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; adaptive choice
-    allowed (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
+    Source: Dwork, Roth (2014), Theorem 3.16, and Bun, Steinke (2016), Lemma 1.7; the losses may be chosen
+    adaptively (Rogers, Roth, Ullman, Vadhan 2016, Section 3).
 
     Raises
     ------
-    ParameterError : zero-concentrated losses among others; they have no exact sum.
+    ParameterError : zero-concentrated losses mixed with other losses, which have no exact sum.
 
     >>> from pdprivacy import Approx, Pure
     >>> compose([Pure(0.1), Pure(0.1), Approx(0.1, 1e-6)]) == Approx("0.3", 1e-6)
@@ -96,8 +96,8 @@ def compose(losses: Losses) -> Loss | None:
 def times(item: Loss, count: int) -> Loss:
     """Return the loss of ``count`` releases of loss ``item``, by sums, as `compose`.
 
-    A sum forgets the number of its losses: under a `Filter` ten losses of 0.1 cost less than one of 1. Charge
-    several releases by their count: `Spent.add`.
+    A sum does not keep the number of its losses: under a `Filter`, ten losses of 0.1 cost less than one loss
+    of 1. To charge several releases, pass their count to `Spent.add`.
 
     >>> from pdprivacy import Approx
     >>> times(Approx(0.1, 1e-6), 3) == Approx(0.3, 3e-6)
@@ -110,8 +110,8 @@ def times(item: Loss, count: int) -> Loss:
 class Spent(NamedTuple):
     """The four exact sums of the losses so far that the rules of `rule` need.
 
-    They are the same for every rule and in every order. A rule is chosen before the first answer: whoever
-    changes it after seeing some may exceed the cap of either.
+    The sums are the same for every rule and in every order. A rule must be chosen before the first answer: a
+    change of the rule after seeing answers may exceed the cap of either rule.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Spent(NamedTuple):
     rho: Fraction = ZERO
 
     def add(self, item: Loss, count: int = 1) -> Spent:
-        """Return the sums with ``count`` more charges of ``item``; nothing else multiplies by a count."""
+        """Return the sums with ``count`` more charges of ``item``; only this method multiplies by a count."""
         number = count if type(count) is int and count > 0 else whole(count)
         if not isinstance(item, LOSSES):
             check_loss(item, HELD)
@@ -152,7 +152,7 @@ class Spent(NamedTuple):
 
     @property
     def concentrated(self) -> Fraction:
-        """The rho of all: an (epsilon, delta) loss is delta-approximately epsilon^2/2-zCDP.
+        """The rho of all losses: an (epsilon, delta) loss is delta-approximately epsilon^2/2-zCDP.
 
         Source: Bun, Steinke (2016), Proposition 1.4 and Section 8.
         """
@@ -162,7 +162,7 @@ class Spent(NamedTuple):
 def shares(weights: Sequence[Rational], name: str = "split") -> tuple[Fraction, ...]:
     """Return positive ``weights`` as exact shares that sum to one.
 
-    Raises ParameterError where a weight is not a positive number.
+    Raises ParameterError if a weight is not a positive number.
 
     >>> [str(share) for share in shares([2, 1])]
     ['2/3', '1/3']
@@ -185,18 +185,18 @@ class Amount(NamedTuple):
 
 
 class Rule:
-    """A rule that enforces a cap, ``total``. It holds no state: the sums so far are a `Spent`."""
+    """A rule that enforces a cap, ``total``, without state: the sums so far are a `Spent`."""
 
     __slots__ = ()
 
     total: Loss
     in_rho: ClassVar[bool] = True
-    """Whether losses count by their rho, or squares, and not by what was asked."""
+    """Whether losses count by their rho, or squares, and not by the requested loss."""
 
     def counted(self, asked: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
-        """Return the losses that count, each with how often: the loss as ``asked``, or the rho of the noise.
+        """Return the losses that the rule counts, with their counts: ``asked``, or the rhos of the noise.
 
-        Raises BudgetError for events of a group, which add up by sums alone.
+        Raises BudgetError for events of a group, if the rule counts in rho, because their losses are summed.
         """
         if not self.in_rho:
             return ((asked, count),)
@@ -212,7 +212,7 @@ class Rule:
     def fits(self, so_far: Spent, item: Loss, count: int = 1) -> bool:
         """Return whether ``count`` charges of ``item`` fit under the cap after ``so_far``.
 
-        A charge that does not fit leaves room for smaller ones. Raises BudgetError for a loss in a currency
+        Smaller charges may still fit after one that does not. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
         return self.holds(summed(so_far, [(item, count)]))
@@ -220,7 +220,7 @@ class Rule:
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         """Return ``so_far`` with ``count`` charges of ``item``.
 
-        Raises BudgetExceeded where they do not fit, BudgetError as ``fits``.
+        Raises BudgetExceeded if they do not fit, and BudgetError as ``fits``.
         """
         after = summed(so_far, [(item, count)])
         if not self.holds(after):
@@ -228,25 +228,25 @@ class Rule:
         return after
 
     def holds(self, after: Spent) -> bool:
-        """Return whether these sums, and so all sums before them, are within the cap. Raises as fits()."""
+        """Return whether these sums, and so all sums before them, are within the cap; raise as `fits`."""
         raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:
         """Return the used part of the cap: the smallest cap under which ``so_far`` fits by this rule.
 
-        The guarantee of an adaptive analysis is the cap. What is used is a guarantee by itself only for
-        sums, or where neither the losses nor their number depend on answers.
+        The guarantee of an adaptive analysis is the cap. The used part is a guarantee by itself only for
+        sums, or if neither the losses nor their number depend on answers.
         """
         raise NotImplementedError
 
     def left(self, so_far: Spent) -> Amount:
-        """The largest further pure loss (under a cap in rho: rho) that fits, and the delta beside it."""
+        """Return the largest further pure loss (or rho, under a cap in rho) that fits, and the delta left."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Basic(Rule):
-    """Sums of epsilons and of deltas under a cap in epsilon and delta; exact.
+    """Exact sums of epsilons and of deltas under a cap in epsilon and delta.
 
     Source: Dwork, Roth (2014), Theorem 3.16; adaptive: Rogers, Roth, Ullman, Vadhan (2016), Section 3.
 
@@ -268,13 +268,13 @@ class Basic(Rule):
 
     def holds(self, after: Spent) -> bool:
         if not isinstance(after, Spent) or after.rho:
-            self.spent(after)  # which refuses it
+            self.spent(after)  # raises the error
         return after.epsilon <= self.total.epsilon and after.delta <= self.total.delta
 
     def spent(self, so_far: Spent) -> Amount:
         if instance(so_far, Spent, "so_far").rho:
             raise BudgetError(
-                "This budget adds up epsilons, and a loss in rho has none.",
+                "This budget adds up epsilons, and a loss in rho has no epsilon.",
                 'a budget with a delta and accounting="zcdp", or a budget in rho, takes such losses.',
             )
         return Amount(so_far.epsilon, so_far.delta)
@@ -286,7 +286,7 @@ class Basic(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Concentrated(Rule):
-    """Sums of rho under a cap in rho; a pure loss counts as epsilon^2 / 2. Exact.
+    """Exact sums of rho under a cap in rho; a pure loss counts as epsilon^2 / 2.
 
     Source: Bun, Steinke (2016), Lemma 1.7 and Proposition 1.4; adaptive: Feldman, Zrnic (2021),
     "Individual privacy accounting via a Rényi filter"; Whitehouse, Ramdas, Rogers, Wu
@@ -308,7 +308,7 @@ class Concentrated(Rule):
     def spent(self, so_far: Spent) -> Amount:
         if instance(so_far, Spent, "so_far").delta:
             raise BudgetError(
-                "This budget adds up rhos, and a loss with a positive delta has none.",
+                "This budget adds up rhos, and a loss with a positive delta has no rho.",
                 'Gaussian noise and noise without delta have a rho; accounting="filter" takes other losses.',
             )
         return Amount(so_far.concentrated)
@@ -319,20 +319,20 @@ class Concentrated(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Filter(Rule):
-    """A cap on epsilon and delta that many small losses use up by their squares, adaptively.
+    """A cap on epsilon and delta that counts losses by their squares, so that many small losses fit.
 
-    Takes pure, approximate and zero-concentrated losses, each chosen after seeing the answers before.
+    Losses may be pure, approximate or zero-concentrated, each chosen after seeing the answers before it.
     With V = sum epsilon_m^2 + 2 sum rho_m, losses fit while sum delta_m <= delta - slack and
-    ``sqrt(2 ln(1/slack) V) + V/2 <= epsilon``, or, of pure and approximate losses alone, while
-    sum epsilon_m <= epsilon (so that few large losses fit as under `Basic`).
+    ``sqrt(2 ln(1/slack) V) + V/2 <= epsilon``. Pure and approximate losses alone also fit while
+    sum epsilon_m <= epsilon, so few large losses fit as under `Basic`.
 
     Parameters
     ----------
-    total : the cap, delta positive.
-    slack : the part of delta that the tail takes, half of it by default; the rest is for deltas of
-        losses. All of it where every loss will be pure or zero-concentrated.
-    conversion : "bun_steinke", the inequality above; "tight" puts the largest V/2 with
-        ``zcdp_epsilon(V/2, slack) <= epsilon`` in its place, and leaves more room.
+    total : the cap, with a positive delta.
+    slack : the part of delta for the tail, by default half of it; the rest is for the deltas of losses. It
+        may be all of delta if every loss will be pure or zero-concentrated.
+    conversion : "bun_steinke", the inequality above; "tight" replaces it by the largest V/2 with
+        ``zcdp_epsilon(V/2, slack) <= epsilon``, which leaves more room.
 
     Attributes
     ----------
@@ -340,15 +340,15 @@ class Filter(Rule):
 
     Raises
     ------
-    ParameterError : a cap without delta, a slack that is not positive or above delta.
+    ParameterError : a cap without delta, or a slack that is not positive or above delta.
 
     Notes
     -----
     Source: Whitehouse, Ramdas, Rogers, Wu (2023), "Fully-adaptive composition in differential
-    privacy", Theorem 1, whose stopping rule is the first inequality. Why all three may be used: an
-    (epsilon_m, delta_m) pair of laws is that of randomized response with a revealing outcome of
-    probability delta_m, processed further (Kairouz, Oh, Viswanath 2015). No revealing
-    outcome occurs but with probability at most sum delta_m <= delta - slack. Without one, let L be the
+    privacy", Theorem 1, whose stopping rule is the first inequality. All three may be used for these
+    reasons: an (epsilon_m, delta_m) pair of laws is that of randomized response with a revealing outcome
+    of probability delta_m, processed further (Kairouz, Oh, Viswanath 2015). A revealing outcome occurs
+    with probability at most sum delta_m <= delta - slack. Without one, let L be the
     privacy loss so far: as an epsilon_m-private step is epsilon_m^2/2-zCDP given the past,
     exp((a - 1) L - a (a - 1) V/2) is a supermartingale for every a > 1, whatever the past chose, with
     mean at most 1 when the rule stops. With W the largest V of the inequality, each path ends with
@@ -414,13 +414,12 @@ def rule(name: Accounting, total: Loss) -> Rule:
 
     ``"basic"``: sums in the currency of the cap, as `Basic` and `Concentrated`. ``"filter"``: `Filter`
     under a cap with a delta, half of which is for the deltas of losses. ``"zcdp"``: `Concentrated` under
-    a cap in rho; under a cap with a delta, the `Filter` whose largest rho is that which converts to it
-    by the tight conversion, for pure and zero-concentrated losses. The rule is chosen before the first
-    answer, and kept.
+    a cap in rho; under a cap with a delta, the `Filter` whose largest rho converts to the cap by the tight
+    conversion, for pure and zero-concentrated losses. The rule is chosen before the first answer, and kept.
 
     Raises
     ------
-    ParameterError : an unknown name; "filter" or "zcdp" under a cap that it does not support.
+    ParameterError : an unknown name, or "filter" or "zcdp" under a cap that it does not support.
 
     >>> from pdprivacy import ZCDP, Approx
     >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))
@@ -453,7 +452,7 @@ def _rho(multiplier: Fraction) -> Fraction:
 
 
 def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
-    """Return the error for losses that do not fit: what is asked and left, in the currency of the cap."""
+    """Return the error for losses that do not fit, with the amounts asked and left."""
     listed = list(losses)
     asked = summed(Spent(), listed)
     left, total = enforced.left(so_far), enforced.total
@@ -482,7 +481,7 @@ def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
 
 
 def check_counted(item: object) -> None:
-    """Refuse everything but a loss with a BudgetError."""
+    """Raise BudgetError unless ``item`` is a loss."""
     if not isinstance(item, LOSSES):
         raise BudgetError(
             f"A budget counts losses (got {kind(item)}).",
@@ -491,7 +490,7 @@ def check_counted(item: object) -> None:
 
 
 def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:
-    """Return a sentence on what is left, and on what is asked for where that may be told."""
+    """Return a sentence on the amount left, and on the amount asked unless that is secret (None)."""
     rest = show(left) + ("" if total is None else f" of {show(total)}")
     if asked is None:
         return f"The release asks for more {currency} than is left: {rest}."

@@ -351,7 +351,7 @@ FEW_EDGES = 16
 
 
 def placer(edges: Floats) -> Callable[[Floats], Integers]:
-    """Return a function from at most `PIECE` numbers (no null) to bins; outer bins have no outer edge.
+    """Return a function from at most `PIECE` numbers (no null) to bins; numbers beyond go to outer bins.
 
     Bins of equal width are computed by arithmetic. Numbers close to an edge, and all numbers in bins of
     unequal width, are compared with the edges.

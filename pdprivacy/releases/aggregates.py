@@ -45,11 +45,11 @@ VERBS: dict[str, Callable[..., Release[Any]]] = {
 
 
 def kinds_asked(func: Any) -> tuple[str, ...]:
-    """The statistics that one name or a list of names asks for; ParameterError for any other."""
+    """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
     names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
     if not names or not all(isinstance(name, str) and name in PIECES for name in names):
         raise ParameterError(
-            f"A statistic of 'agg' must be one of {', '.join(map(repr, PIECES))}, or a list of them "
+            f"The statistics of 'agg' must be one of {', '.join(map(repr, PIECES))}, or a list of them "
             f"(got {got(func)}).",
             'agg(["mean", "std"], epsilon=0.1); a median or a mode is a release of its own.',
         )
@@ -61,11 +61,11 @@ def kinds_asked(func: Any) -> tuple[str, ...]:
 def asked_of(
     protected: Protected, func: Any, columns: Labels | None, keys: Sequence[Column], method: str
 ) -> tuple[tuple[Column, ...], Kinds, bool]:
-    """The columns that are aggregated, the statistics of each, and whether each has one, by name."""
+    """Return the columns to aggregate, the statistics of each, and whether each has one single name."""
     if isinstance(func, Mapping):
         if columns is not None or not func:
             raise ParameterError(
-                "A mapping of 'agg' names the columns itself.", 'agg({"age": "mean"}, epsilon=0.1)'
+                "A mapping for 'agg' must name the columns itself.", 'agg({"age": "mean"}, epsilon=0.1)'
             )
         chosen = columns_of(protected, list(func), method)
         each = [func[column.name] for column in chosen]
@@ -82,7 +82,7 @@ def moments_of(
     keys: tuple[Column, ...],
     method: str,
 ) -> Moments:
-    """The statistics of each column per group, of all records as one group where there are no keys."""
+    """Return the statistics of each column per group; without keys, all records are one group."""
     refuse_shared(chosen, keys, method)
     quantities = tuple(
         quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
@@ -101,18 +101,19 @@ def agg(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[Any]:
-    """Several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
+    """Release several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
 
-    ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
-    and "std". ``columns`` (all numeric ones if None) and ``split`` as in `sum`.
+    ``func``: a statistic ("count", "sum", "mean", "var" or "std"), a list of statistics, or a mapping from
+    columns to either. ``columns`` (all numeric ones if None) and ``split`` as in `sum`.
 
-    All statistics of a column are made of one set of noisy numbers that share its epsilon equally: a count, a
-    sum, a centred sum and a centred sum of squares, only those that are needed. So "mean", "var" and "std"
-    together cost what "std" does. A single statistic by name is the release of that name, with
-    Laplace noise by default for counts, too.
+    All statistics of a column are computed from one set of noisy numbers with equal shares of its epsilon: a
+    count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and
+    "std" together cost the same as "std". One statistic for all columns, given by its name, is the release of
+    that name; its noise is Laplace by default, for counts, too.
 
-    Returns a Series labelled by column where each has one statistic, given by name; else a DataFrame of
-    statistics by columns, NaN where a mapping asks for none. ``bounds`` are refused there.
+    Returns a Series labelled by column if each column has one statistic, given by name; else a DataFrame of
+    statistics by columns, with NaN where a mapping leaves a statistic out. ``bounds`` are accepted only for
+    one statistic for all columns, given by its name.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -140,15 +141,16 @@ def describe(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """Counts without nulls, means and standard deviations of columns, as `DataFrame.describe` begins.
+    """Release counts without nulls, means and standard deviations of columns, as in `DataFrame.describe`.
 
     All are computed from one set of noisy parts: counts, centred sums and sums of squares, each with a third
-    of the share. Where the number of rows is private, `std` alone would cost as much; where it is public,
-    `mean` and `std` by themselves err less. Extremes and quartiles are no sums; `min`, `max` and `quantile`
-    select them, at a cost of their own.
+    of the column's share. Where the number of rows is private, `std` alone would cost as much; where it is
+    public, `mean` and `std` by themselves have smaller errors. Extremes and quartiles are not sums: `min`,
+    `max` and `quantile` select them, at a cost of their own.
 
-    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`; ``bounds``
-    of one of the three are for `count`, `mean` and `std`, and refused here.
+    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`. `describe`
+    takes no ``bounds``, because they would apply to one of its statistics only: pass them to `count`, `mean`
+    or `std`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -168,7 +170,7 @@ def describe(
 def _aggregated(
     protected: Protected, call: Call, kinds: Kinds, split: Split, *, by_name: bool = False
 ) -> Release[Any]:
-    """The release of statistics by columns; of a Series by column where each has one statistic, by name."""
+    """Return the release of a table of statistics by columns, or of a Series by column if ``by_name``."""
     refuse_bounds(call)
     chosen, names = call.columns, name_index(call.columns)
     statistic = moments_of(protected, chosen, kinds, split, (), call.statistic)
@@ -201,19 +203,20 @@ def pivot_table(
     split: Split = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """A statistic per declared cell of ``index`` by ``columns``, the empty ones too, as `pandas.pivot_table`.
+    """Release a statistic per declared cell of ``index`` by ``columns``, as `pandas.pivot_table`.
 
-    It is the grouped statistic of `groupby` of the keys of both sides, at the same cost, as a table.
+    The table includes empty cells. It holds the grouped statistic of `groupby` by the keys of both sides, at
+    the same cost.
 
     Parameters
     ----------
-    values : a label, a list of labels, or None for all numeric columns but the keys.
-    index, columns : keys of the rows, at least one, and of the columns.
+    values : a label, a list of labels, or None for all numeric columns except the keys.
+    index, columns : the keys of the rows, at least one, and the keys of the columns.
     aggfunc : "count", "sum", "mean", "var" or "std", or a list of them, as in `agg`.
     split : weights by column of values for sharing ``epsilon``; equal by default.
 
-    Returns a DataFrame. The labels of its columns are those of ``columns``, under each of the values where
-    they are a list, under each statistic where ``aggfunc`` is one.
+    Returns a DataFrame. Its column labels are those of ``columns``, below each of the values if ``values`` is
+    a list, and below each statistic if ``aggfunc`` is a list.
 
     Raises DeclarationError for a key without declared cells.
 
@@ -231,7 +234,7 @@ def pivot_table(
     """
     if index is None:
         raise ParameterError(
-            "'pivot_table' needs keys of its rows.",
+            "'pivot_table' needs 'index', the keys of its rows.",
             'private.dp.pivot_table("age", index="region", epsilon=0.1)',
         )
     rows = columns_of(protected, index, "pivot_table")
@@ -263,7 +266,7 @@ def pivot_table(
 def _top_index(
     kinds: Sequence[str] | None, values: Sequence[Column] | None, keys: Sequence[Column]
 ) -> pd.Index[Any]:
-    """The columns of a pivot table: its statistics, values and keys, those that are given."""
+    """Return the column labels of a pivot table: levels of its statistics, values and keys, if given."""
     levels: list[pd.Index[Any]] = [] if kinds is None else [pd.Index(kinds)]
     levels += [] if values is None else [name_index(values)]
     levels += [cell_index([key], "groupby") for key in keys]

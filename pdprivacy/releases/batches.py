@@ -52,7 +52,7 @@ R = TypeVar("R", bound=Released)
 Priced: TypeAlias = tuple[Release[Any], Price]
 
 LEAST = Fraction(1, 10**9)
-"""The smallest epsilon of a plan; at a large delta none is needed."""
+"""The smallest epsilon of a plan, which at a large delta would need none."""
 
 LARGEST = 2.0**40
 """The largest epsilon of a search."""
@@ -63,14 +63,14 @@ LARGEST = 2.0**40
 class ReleasePlan:
     """Fixed releases and their total cost; nothing is charged before `release`.
 
-    They are of the records as they were protected, whatever happens to the frame later.
+    The releases read the records as they were protected, whatever happens to the frame later.
 
     Attributes
     ----------
-    cost : what is charged for all of them. A budget whose accounting is not "basic" counts each release
-        by itself instead, which is less than ``apart`` too. For a secret part the loss of the part, of which
-        the whole pays less.
-    apart : what they would cost one by one, by sums.
+    cost : the charge for all releases together. A budget whose accounting is not "basic" counts each release
+        by itself instead, which is also less than ``apart``. For a secret part, this is the loss of the part,
+        and the charge to the whole is smaller.
+    apart : the sum of the costs of the releases one by one.
     """
 
     _facts: Protected = field(repr=False)
@@ -96,7 +96,7 @@ class ReleasePlan:
         return f"Plan of {size} release{'s'[: size != 1]}, not yet charged"
 
     def _totals(self) -> list[list[str]]:
-        """Epsilon and delta of all releases together and one by one."""
+        """Return the epsilon and delta of all releases together, and one by one."""
         totals = [
             [what, show(cost.epsilon), show(cost.delta)]
             for what, cost in (("together", self.cost), ("one by one", self.apart))
@@ -107,7 +107,7 @@ class ReleasePlan:
         return totals
 
     def _runs(self) -> list[list[str]]:
-        """Runs of equal releases: their number, label, epsilon and delta."""
+        """Return runs of equal releases: their number, label, epsilon and delta."""
         pairs = [(release.label, price.cost) for release, price in self._releases]
         return [
             [f"{sum(1 for _ in run)} x", label, show(cost.epsilon), show(cost.delta)]
@@ -115,12 +115,12 @@ class ReleasePlan:
         ]
 
     def release(self, release_id: str | None = None) -> list[Released]:
-        """Charge all releases as one, and make them, in the order of the plan.
+        """Charge all releases together, and return them in the order of the plan.
 
-        ``release_id``: as of a release, for all of them.
+        ``release_id``: as for a release, for all of them.
 
-        Raises what the releases raise: BudgetExceeded, where nothing is charged; what fails later stays
-        charged.
+        Raises the errors of the releases, such as BudgetExceeded, after which nothing is charged. A plan that
+        fails after the charge stays charged.
         """
         labels = groupby(release.label for release, _ in self._releases)
         runs = [(label, sum(1 for _ in run)) for label, run in labels]
@@ -131,24 +131,24 @@ class ReleasePlan:
 def plan_releases(
     protected: Protected, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = "best"
 ) -> ReleasePlan:
-    """Several releases fixed beforehand, charged as one: for less than they cost one by one.
+    """Plan several fixed releases, which are charged as one and cost less than one by one.
 
-    The epsilon of many releases together grows like the square root of their number, at a small ``delta``, as
-    long as none of them is chosen after seeing the answer of another; that is why they are listed here.
-    Nothing is read or charged: look at the plan, then call its ``release()``.
+    At a small ``delta``, the epsilon of many releases together grows like the square root of their number, as
+    long as none of them is chosen after seeing the answer of another; so the plan lists them beforehand.
+    Planning reads and charges nothing: look at the plan, then call its ``release()``.
 
     Parameters
     ----------
     calls : one tuple per release: its name, its arguments, and a mapping of its keywords, such as
-        ``("mean", "age", {"epsilon": 0.1})``. Releases by group are not among them.
-    delta : of all releases together; it includes the deltas of the releases themselves.
+        ``("mean", "age", {"epsilon": 0.1})``. Releases by group are unsupported.
+    delta : the delta of all releases together, which includes the deltas of the releases themselves.
     accounting : "best" (the least valid epsilon), or "basic", "optimal", "zcdp", "pld" (extra ``pld``);
         see `pdprivacy.accounting.epsilon`.
 
     Raises
     ------
-    ParameterError : an unknown release, or an accounting that does not apply; a secret part whose releases
-        pay what they state; and what the releases themselves would raise.
+    ParameterError : an unknown release, an accounting that does not apply, or a secret part with
+        ``spend="noise"``; also the errors of the releases themselves.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
@@ -159,7 +159,7 @@ def plan_releases(
     """
     if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence) or not calls:
         raise ParameterError(
-            f"'calls' must be a list of releases, one at least (got {got(calls)}).",
+            f"'calls' must be a list of releases, at least one (got {got(calls)}).",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     facts = _paid_as_a_whole(protected)
@@ -167,9 +167,9 @@ def plan_releases(
 
 
 def _paid_as_a_whole(protected: Protected) -> Protected:
-    """Return the facts of releases that are charged together: a secret part pays for all of them at once.
+    """Return the facts of releases that are charged together, for which a secret part pays at once.
 
-    Raises ParameterError for a secret part whose releases pay what they state.
+    Raises ParameterError for a secret part with ``spend="noise"``, whose releases pay their stated epsilon.
     """
     if protected.secret is not None and protected.secret.spend == "noise":
         raise ParameterError(
@@ -185,8 +185,8 @@ def _spelled_out(call: Any, facts: Protected) -> Priced:
     options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
     if not parts or not isinstance(parts[0], str) or "epsilon" not in options:
         raise ParameterError(
-            "Each of 'calls' must be a release, its arguments, and at the end a mapping of its keywords, "
-            "'epsilon' among them.",
+            "Each of 'calls' must be a release, its arguments, and finally a mapping of its keywords, "
+            "including 'epsilon'.",
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     name, *arguments = parts
@@ -197,19 +197,19 @@ def _spelled_out(call: Any, facts: Protected) -> Priced:
 
 
 def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
-    """Return a release of this name, with its price; raises what the release itself would raise."""
+    """Return the release of this name with its price; raise the errors that the release itself raises."""
     if "release_id" in options:
         raise ParameterError(
             "A release of a plan has no 'release_id': it is charged with the others.",
             'plan.release(release_id="...").',
         )
-    # later changes of the arguments change nothing
+    # copies, so that later changes of the arguments do not change the release
     fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
     return priced(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
 
 
 def priced(release: Release[Any]) -> Priced:
-    """Return a release with its price; refuses what the release would, before anything is charged."""
+    """Return a release with its price; raise the errors of the release before anything is charged."""
     noise.source(release.call.rng)
     return release, release.task.price(release.task.cost)
 
@@ -217,7 +217,7 @@ def priced(release: Release[Any]) -> Priced:
 def _planned(
     protected: Protected, releases: Sequence[Priced], delta: Rational | None, accounting: Method
 ) -> ReleasePlan:
-    """The plan of these releases; see `plan_releases`. ``delta``: None for that of the releases alone."""
+    """Return the plan of these releases; see `plan_releases`. ``delta``: None for the sum of their deltas."""
     prices = [price for _, price in releases]
     apart = loss(sum(price.cost.epsilon for price in prices), sum(price.cost.delta for price in prices))
     slack = apart.delta if delta is None else rational(delta, "delta")
@@ -225,7 +225,7 @@ def _planned(
     # in nine digits, so that what a budget shows stays short
     together = max(Fraction(Context(prec=9, rounding=ROUND_CEILING).create_decimal(least)), LEAST)
     if accounting in ("best", "basic") and apart.epsilon <= together and apart.delta <= slack:
-        return ReleasePlan(protected, tuple(releases), apart, apart)  # no accounting finds less than the sums
+        return ReleasePlan(protected, tuple(releases), apart, apart)  # no accounting is below the sums
     return ReleasePlan(protected, tuple(releases), loss(together, slack), apart)
 
 
@@ -239,7 +239,7 @@ class Pending(Generic[R]):
 
     @property
     def result(self) -> R:
-        """The released object; ParameterError before the batch has ended."""
+        """The released object; ParameterError before the end of the batch."""
         if self._released is None:
             raise ParameterError(
                 f"The batch has not released {self._label!r} yet.", "take the result after the with block."
@@ -254,7 +254,7 @@ class Pending(Generic[R]):
 class Batch(BatchMethods):
     """Releases that are made together when the ``with`` block ends; see `batch`.
 
-    Its methods are the releases of a protected frame, and give a `Pending` each.
+    The methods of a batch are the releases of a protected frame; each returns a `Pending`.
     """
 
     def __init__(
@@ -308,9 +308,9 @@ class Batch(BatchMethods):
         return pending
 
     def plan(self) -> ReleasePlan:
-        """The releases of the batch so far, and their total cost; nothing is charged."""
+        """Return the plan of the releases so far, with their total cost; nothing is charged."""
         if not self._releases:
-            raise ParameterError("Nothing has been asked of the batch yet.", "batch.count(epsilon=0.1).")
+            raise ParameterError("The batch has no releases yet.", "batch.count(epsilon=0.1).")
         return _planned(self._protected, self._releases, self._delta, self._accounting)
 
 
@@ -321,20 +321,20 @@ def batch(
     accounting: Method = "basic",
     release_id: str | None = None,
 ) -> Batch:
-    """Several releases, charged together and read at once: by one pass over the data on any engine.
+    """Open a batch of releases, which are charged together and read the data in one pass on any engine.
 
-    ``with private.dp.batch() as batch:`` opens it; ``batch.mean(...)``, ``batch.crosstab(...)`` and so on ask
-    for releases and give a `Pending` each, whose ``result`` is there after the block. What a call would
-    refuse is refused where it stands. At the end of the block all are charged as one, or none; an error in
-    the block charges nothing. None of them can be chosen after seeing the answer of another.
+    In a block ``with private.dp.batch() as batch:``, ``batch.mean(...)``, ``batch.crosstab(...)`` and so on
+    add releases. Each call returns a `Pending`, whose ``result`` is available after the block, and raises its
+    errors at once. The end of the block charges all releases as one, or none; an error in the block charges
+    nothing. No release of a batch can be chosen after seeing the answer of another.
 
-    On frames of other engines than pandas, all sums and tables are computed by one query. Selections
-    (quantiles, modes) are asked for one by one.
+    On engines other than pandas, one query computes all sums and tables. Selections (quantiles, modes) are
+    computed one by one.
 
     Parameters
     ----------
-    delta, accounting : as of `plan_releases`; by default losses and deltas add up as they would one by one.
-    release_id : as of a release, for all of them.
+    delta, accounting : as for `plan_releases`; by default losses and deltas add up as they do one by one.
+    release_id : as for a release, for all of them.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -360,17 +360,17 @@ def marginals(
     rng: RandomState = None,
     release_id: str | None = None,
 ) -> dict[tuple[Hashable, ...], pd.Series[Any]]:
-    """The counts of all tables of ``order`` columns, each as of `value_counts`, in declared order.
+    """Release the counts of all tables of ``order`` columns, each as `value_counts` in declared order.
 
-    Charged as one, and on other engines than pandas read by one query.
+    The tables are charged as one release, and engines other than pandas read them by one query.
 
-    ``columns``: by default all declared columns that have cells (labels, bins, or few integers).
-    ``epsilon``, ``delta``: of all tables together, shared equally. ``mechanism``, ``rng``, ``release_id``: as
-    of a release.
+    ``columns``: by default all declared columns with cells (labels, bins, or few integers).
+    ``epsilon``, ``delta``: the cost of all tables together, shared equally. ``mechanism``, ``rng``,
+    ``release_id``: as for a release.
 
-    Returns a dict from column labels to the released counts; the tables need not agree with each other.
+    Returns a dict from tuples of column labels to the released counts; the tables need not be consistent.
 
-    Raises ParameterError for an order out of range; else as `value_counts`.
+    Raises ParameterError for an order out of range, and the errors of `value_counts`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> flag = pa.Column(bool, metadata={"dp": {}})
@@ -380,10 +380,10 @@ def marginals(
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     chosen = _with_cells(protected) if columns is None else columns_of(protected, columns, "marginals")
-    order = checks.whole(order, "order", 1, len(chosen), "a table has one column at least, and all at most.")
+    order = checks.whole(order, "order", 1, len(chosen), "a table has at least one column, and at most all.")
     keys = list(combinations([column.name for column in chosen], order))
     each, slack = positive(epsilon, "epsilon") / len(keys), rational(delta, "delta") / len(keys)
-    # one generator for all: a seed for each would give all tables the same noise
+    # one generator for all tables: the same seed for each would give them the same noise
     state = rng if rng is None else noise.simulator(rng)
     options = {"epsilon": each, "delta": slack, "mechanism": mechanism, "rng": state, "sort": False}
     facts = _paid_as_a_whole(protected)
@@ -393,7 +393,7 @@ def marginals(
 
 
 def _with_cells(protected: Protected) -> tuple[Column, ...]:
-    """The declared columns that a table may have."""
+    """Return the declared columns with cells, which tables may have."""
     found = []
     for column in protected.domain.columns:
         if declared(protected, column.name):
@@ -410,9 +410,9 @@ def split(
     epsilon: Rational,
     into: int | Sequence[Rational] | Mapping[Hashable, Rational],
 ) -> list[Fraction] | dict[Hashable, Fraction]:
-    """Shares of ``epsilon`` that sum to it exactly; nothing is charged.
+    """Return shares of ``epsilon`` that sum to it exactly; nothing is charged.
 
-    ``into``: how many equal shares, or their weights; weights by name give shares by name.
+    ``into``: the number of equal shares, or their weights; weights by name give shares by name.
 
     Raises ParameterError for an epsilon or a weight that is not positive.
 
@@ -438,12 +438,12 @@ def split(
 
 
 def remaining(protected: Protected, delta: Rational = 0) -> float:
-    """The largest epsilon (up to 1e-9 of it) that one more release with this ``delta`` may ask for, or 0.0.
+    """Return the largest epsilon, up to a relative 1e-9, of one more release with this ``delta``; or 0.0.
 
-    Without a delta: a release by Laplace or geometric noise. With one: by Gaussian noise, which an
-    accounting in rho counts by its rho. For a secret part: as the release has to state it; one of suppressed
-    outliers may refuse a smaller one, as below `outlier_floor` nothing can be released. A budget that others
-    charge, too, may have less when the release comes.
+    Without a delta, this is for a release with Laplace or geometric noise. With a delta, it is for Gaussian
+    noise, which an accounting in rho counts by its rho. For a secret part it is the epsilon that the release
+    states; after suppression of outliers a smaller epsilon may be refused, because nothing can be released
+    below `outlier_floor`. If others charge the same budget, less may be left when the release comes.
 
     Raises ParameterError for a delta outside [0, 1).
 
@@ -480,13 +480,13 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
 
 
 def _largest(fits: Callable[[float], bool], near: float | None) -> float:
-    """The largest double that fits: just below ``near``, or searched for."""
+    """Return the largest double that fits, at or just below ``near``; if that is None, by a search."""
     if near is not None:
         for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):
             if fits(found):
                 return found
         return 0.0
-    low, high = 1e-5, LARGEST  # below, Gaussian noise is not calibrated
+    low, high = 1e-5, LARGEST  # Gaussian noise is not calibrated for a smaller epsilon
     if not fits(low):
         return 0.0
     if fits(high):

@@ -1,4 +1,4 @@
-"""Clusterings: k-means by noisy rounds, k-medians by exact selections."""
+"""Clusterings: k-means with noisy rounds, k-medians with exact selections."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ MAX_POINTS = 10_000
 """The largest number of points of a finite universe, whose distances are kept in memory."""
 
 MAX_WORK = 3 * 10**10
-"""The largest number of distances that a walk computes, if every point holds a record."""
+"""The largest number of distances that a walk computes if every point holds a record."""
 
 MAX_SWAPS = 10**7
 """The largest number of swaps of one selection: points of a set times points of the universe."""
 
 MAX_STEPS = 10**5
-"""The largest number of steps of a walk, on a universe of any size."""
+"""The largest number of steps of a walk, for a universe of any size."""
 
 
 def kmeans(
@@ -76,35 +76,34 @@ def kmeans(
     release_id: str | None = None,
     progress: bool | None = None,
 ) -> Release[pd.DataFrame]:
-    """Centres of ``k`` clusters by k-means: each round moves every centre to the noisy mean of its records.
+    """Release the centres of ``k`` clusters by k-means, which moves centres to noisy means of their records.
 
-    Ranges are brought to [-1, 1] by the declared bounds, and values clamped to them. The centres start at
-    random, far apart; no data is used for that. In each of the
-    ``iterations`` every record goes to the nearest centre, and the new centre is a noisy sum over a noisy
-    count, clamped to the bounds; a cluster with a noisy count below 1 keeps its centre. A record with a null
-    in any of the columns is left out.
+    Ranges are scaled to [-1, 1] by the declared bounds, and values are clamped to these bounds. The centres
+    start at random and far apart, without use of the data. In each of the ``iterations``, every record
+    belongs to the nearest centre, and the new centre is a noisy sum over a noisy count, clamped to the
+    bounds; a cluster with a noisy count below 1 keeps its centre. Records with a null in any of the columns
+    are left out.
 
-    The rounds share the cost equally, and how many there are does not depend on the data. In a round,
-    the counts and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian
-    noise: the square root), which makes the error of a centre least.
+    The rounds share the cost equally, and their number does not depend on the data. In a round, the counts
+    and each coordinate's sums have shares of cbrt(4 d 0.225^2) : 1 for d columns (Gaussian noise: the square
+    root), which minimises the error of a centre.
 
     Parameters
     ----------
     columns : a label, a list of labels, or None for all numeric columns with bounds.
-    k : how many centres, 1000 at most; their coordinates are at most 10,000 in all.
+    k : the number of centres, at most 1000, with at most 10,000 coordinates in all.
     epsilon, delta : the cost of all rounds together; Gaussian noise needs a delta.
-    iterations : how many rounds.
-    mechanism, calibration, rng, release_id : as of other releases; the noise is "laplace" or "gaussian".
+    iterations : the number of rounds.
+    mechanism, calibration, rng, release_id : as for other releases; the noise is "laplace" or "gaussian".
     progress : whether to show a bar of the rounds (needs tqdm; shows no times); None: in long calls. An
         interrupt stops the call, and the charge stays.
 
     Returns a DataFrame of one row per centre, numbered from 0, in the units of the columns. The error in its
-    metadata is that of the last round, to first order: how far each centre is from the mean of the
-    records nearest to the centre before (unknown for a kept centre), not from the best centres.
-    ``attrs["dp"]["counts"]`` are the noisy numbers of these records.
+    metadata is the error of the last round, to first order: the distance of each centre from the mean of the
+    records nearest to the previous centre (unknown for a kept centre), and not from the best centres.
+    ``attrs["dp"]["counts"]`` holds the noisy numbers of these records.
 
-    Raises ParameterError for more centres than different points are declared, and for frames of other engines
-    than pandas.
+    Raises ParameterError for more centres than declared points, and for frames of engines other than pandas.
 
     Source: Blum, Dwork, McSherry, Nissim (2005), "Practical privacy: the SuLQ framework", as in Su, Cao, Li,
     Bertino, Jin (2016), "Differentially private k-means clustering", who call it DPLloyd.
@@ -165,35 +164,35 @@ def kmedian(
     release_id: str | None = None,
     progress: bool | None = None,
 ) -> Release[pd.DataFrame]:
-    """Centres of ``k`` clusters by k-medians: declared points near to all records, selected by swaps.
+    """Release the centres of ``k`` clusters by k-medians: declared points, selected by swaps.
 
     The candidates are all combinations of the columns' declared cells: integers, numeric labels, the middles
-    of bins. Ranges are brought to the same length. Starting from random points, each of the ``steps`` swaps
+    of bins. Ranges are scaled to the same length. Starting from random points, each of the ``steps`` swaps
     one point for another, selected by the sum of the records' distances to their nearest point after the
-    swap; finally one of all sets of points so far is selected in the same way. A record with a null in any of
-    the columns is left out.
+    swap. Finally, one of all sets of points so far is selected in the same way. Records with a null in any of
+    the columns are left out.
 
-    All selections are of equal epsilon, drawn exactly by whole costs: distances are rounded to 2**-15 of the
-    largest one, and that is the sensitivity of a cost. One record more moves all costs the same way, so that
-    under "add_remove" half the published scale has the same loss.
+    All selections have equal epsilon and are drawn exactly, by whole costs: distances are rounded to 2**-15
+    of the largest distance, which is the sensitivity of a cost. An added record moves all costs the same way,
+    so under "add_remove" half of the published scale has the same loss.
 
     Parameters
     ----------
     columns : a label, a list of labels, or None for all numeric columns with bounds.
-    k : how many points, fewer than are declared.
+    k : the number of points, fewer than the declared points.
     epsilon : the cost of all selections together; delta is 0.
-    steps : how many swaps; by default 6 k ln of the declared points, as published.
+    steps : the number of swaps; by default 6 k ln(declared points), as published.
     mechanism : "exponential", as published, or "permute_and_flip", which is never worse.
-    rng, release_id : as of other releases.
+    rng, release_id : as for other releases.
     progress : whether to show a bar of the selections, as in `kmeans`.
 
-    Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is not
-    known. ``attrs["dp"]["error"]["below_best"]``: with probability 0.95 the set costs at most so much more
-    than the best one that the walk came by, in lengths of a range, up to the rounding: of n records, n times
-    2**-15 of the largest distance.
+    Returns a DataFrame of one row per point, numbered from 0, in the units of the columns. Its error is
+    unknown. With probability 0.95, the cost of the set exceeds the cost of the best set in the walk by at
+    most ``attrs["dp"]["error"]["below_best"]``, in lengths of a range, up to the rounding: n times 2**-15 of
+    the largest distance for n records.
 
-    Raises ParameterError for too many points or steps: at most 10,000 points are declared, ``k`` times their
-    number is at most 1e7, and their number squared, times the steps, at most 3e10; 100,000 steps at most.
+    Raises ParameterError for too many points or steps: at most 10,000 declared points, ``k`` times their
+    number at most 1e7, their number squared times the steps at most 3e10, and at most 100,000 steps.
 
     Source: Gupta, Ligett, McSherry, Roth, Talwar (2010), "Differentially private combinatorial
     optimization", section 4, where the cost is bounded by 6 times the least one plus a term of order
@@ -241,32 +240,32 @@ def kmedian(
 
 
 def _walk_lengths(columns: Sequence[Column], k: int, steps: int | None) -> tuple[int, int, int]:
-    """Return how many points are declared, how many are chosen of them, and how many swaps a walk makes."""
+    """Return the number of declared points, of chosen points, and of swaps of the walk."""
     points = math.prod(len(numbers_of(column)) for column in columns)
     if points > MAX_POINTS:
         raise ParameterError(
-            f"The columns declare {points} points together, more than {MAX_POINTS}.",
+            f"The columns declare {points} points together; the limit is {MAX_POINTS}.",
             "fewer columns, or declare bins: their middles are the points then.",
         )
     if points < 2:
-        raise ParameterError("The columns declare one point only.")
+        raise ParameterError("The columns declare one point only, and 'kmedian' needs at least two.")
     size = whole(k, "k", 1, min(points - 1, MAX_SWAPS // points))
     swaps = math.ceil(6 * size * math.log(points)) if steps is None else whole(steps, "steps", 1, MAX_STEPS)
     if swaps * points**2 > MAX_WORK:
         raise ParameterError(
-            f"{swaps} steps over {points} points are too much work: {MAX_WORK // points**2} steps at most.",
+            f"'steps' must be at most {MAX_WORK // points**2} for {points} points, not {swaps}.",
             "pass steps=, or declare coarser bins.",
         )
     return points, size, swaps
 
 
 def _next_seed(state: np.random.Generator | None) -> int | None:
-    """Return the seed of the rounds, which must not share the bits of the start."""
+    """Return a seed for the rounds, which must not reuse the random bits of the start."""
     return None if state is None else int(state.integers(2**63))
 
 
 def _distinct(column: Column) -> float:
-    """Return the declared number of distinct values of a column."""
+    """Return the number of distinct declared values of a column."""
     if column.categories is not None:
         return len(column.categories)
     lower, upper = column.bounds("kmeans")
@@ -276,7 +275,7 @@ def _distinct(column: Column) -> float:
 
 
 def _start(quantities: Sequence[Quantity], size: int, source: Source) -> Floats:
-    """Centres far apart in the columns that are not constant."""
+    """Return random starting centres, far apart in the columns that are not constant."""
     lower = np.array([q.lower for q in quantities])
     upper = np.array([q.upper for q in quantities])
     spread = lower < upper

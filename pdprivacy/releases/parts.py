@@ -1,4 +1,4 @@
-"""Parts of the records: declared groups, a secret random sample, and records kept by suppression."""
+"""Parts of the records: declared groups, a secret random sample, and the records left by suppression."""
 
 from __future__ import annotations
 
@@ -70,14 +70,15 @@ def partition(
     delta: Rational = 0,
     release_id: str | None = None,
 ) -> dict[Hashable, ProtectedFrame]:
-    """Split the records by the declared labels of a column: protected frames with a budget each.
+    """Split the records by the declared labels of a column into protected frames with their own budgets.
 
-    The budget of one group is charged once: the groups are disjoint and declared, so a record more or less is
-    in one of them, and releases of the others are the same with it and without (parallel composition; Dwork,
-    Roth 2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may move from one group to
-    another, so twice the budget of a group is charged; where a unit may have several records, that budget
-    times the number of groups that it can touch. What a group does not spend is not given back. The budgets
-    of the groups are in memory, also where the budget of the frame is in a ledger.
+    The frame is charged the budget of one group, once. The groups are disjoint and declared, so an added or
+    removed record is in one group, and releases of the other groups do not depend on it (parallel
+    composition; Dwork, Roth 2014, Section 3.5; McSherry 2009, Theorem 4). Under "replace_one" a record may
+    move from one group to another, so twice the budget of a group is charged. Where a unit may have several
+    records, the charge is this budget times the number of groups that the unit can touch. Budget that a group
+    does not spend is not refunded. The budgets of the groups are kept in memory, even if the budget of the
+    frame is in a ledger.
 
     Parameters
     ----------
@@ -86,13 +87,13 @@ def partition(
         and each group has the larger budget that this allows.
     release_id : as for a release.
 
-    Returns a dictionary from each label, in declared order, to its frame; nulls, where the column may hold
-    them, are under None.
+    Returns a dictionary from each label, in declared order, to its frame. If the column may hold nulls, the
+    key None has the records with a null.
 
     Raises
     ------
     DeclarationError : a column without declared cells.
-    BudgetExceeded : more than is left; nothing is charged.
+    BudgetExceeded : the charge is more than what is left; nothing is charged.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
@@ -134,29 +135,31 @@ def sample(
 ) -> ProtectedFrame:
     """Draw a secret random sample, as `DataFrame.sample`; its releases are amplified.
 
-    Give ``frac`` under "add_remove": each record is kept with that probability by a coin of its own (Poisson
-    sampling). Give ``n`` under "replace_one": so many records are kept, without replacement. Where a column
-    names the unit, units are sampled, with all their records.
+    Under "add_remove", pass ``frac``: each record is kept independently with this probability (Poisson
+    sampling). Under "replace_one", pass ``n``: this number of records is kept, without replacement. Where a
+    column names the unit, units are sampled with all their records.
 
-    Releases of the sample describe the sample: a count is about ``frac`` times that of all records.
-    Their losses add up to some epsilon of the sample, and the whole pays ln(1 + rate (e^epsilon - 1)) of it,
-    once: not each release is amplified, because the sample is drawn once. It has to stay secret.
+    Releases of the sample describe the sample: its count is about ``frac`` times the count of all records.
+    The losses of its releases add up to an epsilon of the sample, and the whole pays
+    ln(1 + rate (e^epsilon - 1)) for this sum. The amplification applies to the sum and not to each release,
+    because the sample is drawn once. The sample must stay secret.
 
     Parameters
     ----------
     n : the number of records, under "replace_one".
     frac : the share of the records, in (0, 1], under "add_remove".
     spend : how the amplification is used. "noise": a release pays the epsilon it states, and has the
-        noise of a larger one: ``ln((e^epsilon - 1 + rate) / rate)``, and ``delta / rate``, for the first.
-        "epsilon": the epsilon calibrates the noise, and less of it is paid.
+        noise of a larger epsilon: ``ln((e^epsilon - 1 + rate) / rate)``, with ``delta / rate``, for the first
+        release. "epsilon": the stated epsilon calibrates the noise, and the release pays less.
     rng : as for a release.
 
-    Warns (OmissionWarning), because sampling nearly always loses: the noise that is saved is less than the
-    sampling error. `compare_sampling` measures both.
+    Warns (OmissionWarning), because sampling nearly always loses: the sampling error exceeds the reduction of
+    the noise. `compare_sampling` measures both.
 
     Raises
     ------
-    ParameterError : n or frac out of range or not for these neighbours, or n where their number is private.
+    ParameterError : ``n`` or ``frac`` is out of range or does not fit the neighbours, or ``n`` is given where
+        the number of records is private.
     BudgetError : a budget whose accounting is not "basic", which cannot count releases of one sample.
 
     Source: Li, Qardaji, Su (2012), Theorem 1; Balle, Barthe, Gaboardi (2018), Theorems 8 and 9.
@@ -175,7 +178,7 @@ def sample(
     replaced = protected.unit.neighbors == "replace_one"
     if (n is None) == (frac is None):
         raise ParameterError(
-            "One of 'n' and 'frac' is needed.", "sample(n=1000)." if replaced else "sample(frac=0.3)."
+            "'sample' needs either 'n' or 'frac'.", "sample(n=1000)." if replaced else "sample(frac=0.3)."
         )
     if replaced and n is None:
         raise ParameterError(
@@ -217,35 +220,35 @@ def suppress_outliers(
     rng: RandomState = None,
     progress: bool | None = None,
 ) -> ProtectedFrame:
-    """Leave records out at random, more likely those far from the others; the result is secret.
+    """Suppress records at random, with a higher probability for outliers; the result is secret.
 
-    Each record is left out by a coin of its own, with probability ``m + (M - m) score``; its score is its
-    mean distance to all records, in [0, 1]: for one column of numbers the "absolute" difference, for one of
-    labels "discrete" (0 or 1), for several of numbers the "euclidean" distance. Numbers are brought to [0, 1]
-    by their declared bounds.
+    Each record is left out independently with probability ``m + (M - m) score``. The score of a record is its
+    mean distance to all records, in [0, 1]: the "absolute" difference for one column of numbers, "discrete"
+    (0 or 1) for one column of labels, the "euclidean" distance for several columns of numbers. Numbers are
+    scaled to [0, 1] by their declared bounds.
 
-    How likely a record stays depends on all others, and that costs: releases pay
-    `pdprivacy.suppression.outlier_epsilon` of their sum, which is at least `outlier_floor` (m, M) however
-    little they tell, and more than the epsilon of the same releases of all records as soon as M is not near
-    m. With m = M it is Poisson sampling at rate 1 - m. What is left has to stay secret. A release with a
-    delta has to be the only one.
+    The probability of keeping a record depends on all other records, which costs privacy. Releases pay
+    `pdprivacy.suppression.outlier_epsilon` of the sum of their losses. This is at least `outlier_floor`
+    (m, M), however small the sum, and exceeds the epsilon of the same releases of all records unless M is
+    near m. With m = M this is Poisson sampling at rate 1 - m. The records that are left must stay secret. A
+    release with a delta must be the only release.
 
     Parameters
     ----------
-    columns : one column; several for "euclidean". Without nulls.
-    m, M : the least and the largest probability, in [0.01, 0.99], m not above M; in whole hundredths.
+    columns : one column, or several for "euclidean"; without nulls.
+    m, M : the least and the largest probability, in [0.01, 0.99], in whole hundredths; m is at most M.
     distance : as above.
     spend : how the change of the loss is used, as in `sample`.
     rng : as for a release.
     progress : whether to show a bar for "euclidean", whose time grows with the square of the number of
         records; None: in long calls.
 
-    Warns (OmissionWarning), because this nearly always loses; `compare_suppression` measures it.
+    Warns (OmissionWarning), because suppression nearly always loses; `compare_suppression` measures the loss.
 
     Raises
     ------
-    ParameterError : neighbours other than "add_remove", several records per unit, m and M out of range, a
-        column that does not fit the distance.
+    ParameterError : neighbours other than "add_remove", several records per unit, ``m`` or ``M`` out of
+        range, or a column that does not fit the distance.
     BudgetError : a budget whose accounting is not "basic".
 
     Source: "The adverse effects of omitting records in differential privacy", Theorem 5.4.
@@ -295,19 +298,19 @@ def _check_part(protected: Protected, method: str) -> None:
 
 
 def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
-    """One coin per record, or per unit for all its records."""
+    """Return the throw of one coin per record, or of one coin per unit for all its records."""
     if protected.units is None:
         return throw(len(protected.snapshot))
     return throw(int(protected.units.max(initial=-1)) + 1)[protected.units]
 
 
 def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
-    """Return the number of sampled records, and of all records."""
+    """Return the number of sampled records and the number of all records."""
     size = whole(n, "n", 1)
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:
         raise ParameterError(
-            "'n' needs a public number of records, and that of these is private.",
+            "'n' needs a public number of records, and the number of these records is private.",
             "sample the frame before it is filtered.",
         )
     if size > scope.rows:
@@ -316,7 +319,7 @@ def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
 
 
 def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:
-    """The least and the largest probability of suppression, for which a bound is proved."""
+    """Return the least and the largest probability of suppression; refuse pairs without a proved bound."""
     low, high = check_spread(m, M)
     if low < high and (low % HUNDREDTH or high % HUNDREDTH):
         raise ParameterError(
@@ -326,7 +329,7 @@ def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:
 
 
 def refuse_units(protected: Protected) -> None:
-    """Refuse neighbours for which no bound of suppression is known."""
+    """Refuse neighbours for which no bound of the loss of suppression is known."""
     if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
         raise ParameterError(
             "Suppression of outliers is for neighbors='add_remove' and one record per unit: no bound of "
@@ -336,7 +339,7 @@ def refuse_units(protected: Protected) -> None:
 
 
 def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> list[tuple[float, float]]:
-    """The bounds by which numbers are brought to [0, 1]; refuses columns that do not fit the distance."""
+    """Return the bounds that scale numbers to [0, 1]; refuse columns that do not fit the distance."""
     if not columns or (distance != "euclidean" and len(columns) != 1):
         raise ParameterError(f"distance={distance!r} is for one column.", 'distance="euclidean" for several.')
     for column in columns:
@@ -352,7 +355,7 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
     for column, (lower, upper) in zip(columns, limits, strict=True):
         if not 0 < upper - lower < math.inf:
             raise ParameterError(
-                f"The bounds of column {column.name!r} must be apart, and by less than the largest double.",
+                f"The bounds of column {column.name!r} must differ, and by less than the largest double.",
                 "leave the column out: its records are all at one place.",
             )
     return limits
@@ -365,7 +368,7 @@ def scores_of(
     limits: Sequence[tuple[float, float]],
     progress: bool | None,
 ) -> NDArray[np.float64]:
-    """The outlier score of each record, by columns and `limits_of` them."""
+    """Return the outlier score of each record, from columns and their `limits_of`."""
     if distance == "discrete":
         return outlier_scores(protected.engine.codes(columns[0], "suppress_outliers"), distance)
     arrays = [protected.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
@@ -378,7 +381,7 @@ def _warn_of_sampling(rate: Fraction) -> None:
     inner = float(Poisson(rate).part(Fraction(1)))
     warn(
         f"Sampling nearly always loses. At epsilon 1 a count scaled up to all records has "
-        f"{1 / (float(rate) * inner):.3g} times the noise of a count of all, and the sample errs besides.",
+        f"{1 / (float(rate) * inner):.3g} times the noise of a count of all, and sampling error in addition.",
         OmissionWarning,
     )
 

@@ -30,7 +30,7 @@ INTERCEPT = "Intercept"
 """The label of the intercept, as in statsmodels."""
 
 LARGEST_PENALTY = 2.0**40
-"""The largest penalty in units of squared half ranges, at which doubles still tell the other moments."""
+"""The largest penalty, in units of squared half ranges, beside which doubles still resolve the moments."""
 
 
 @noised("laplace")
@@ -44,38 +44,39 @@ def ols(
     epsilon: Rational,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
-    """Coefficients of a least squares regression of ``y`` on the columns ``X`` and an intercept.
+    """Release the coefficients of a least squares regression of ``y`` on the columns ``X`` and an intercept.
 
-    Values are clamped to their bounds; a Boolean column is 1 or 0; a record with a null in any of the columns
-    is left out. What gets noise, with equal shares of ``epsilon``, is a count, the sums and the sums of
-    products of all columns, each measured from the middle of its bounds. The noisy moments are made positive
-    semi-definite: the eigenvalues of those of the regressors are at least the size of their noise, and the
-    residual sum of squares is at least 0.
+    Values are clamped to their bounds, a Boolean column is 1 or 0, and records with a null in any of the
+    columns are left out. Noise is added, with equal shares of ``epsilon``, to a count, to the sums and to the
+    sums of products of all columns, each measured from the middle of its bounds. The noisy moments are made
+    positive semi-definite: the eigenvalues of the moments of the regressors are at least the size of their
+    noise, and the residual sum of squares is at least 0.
 
-    Unlike those of other releases, the standard errors and intervals are for the coefficients of the
-    population that the records are an independent sample of: they count the sample and the noise. They assume
-    residuals of equal variance (with ``weights``, of variance in inverse proportion to them), because moments
-    do not tell another one, and hold to first order in the noise. Where the noise is too large for that, or
-    with ``unit`` a person may have several records, which are not independent, there is no interval: NaN.
-    See docs/regression.md.
+    Unlike those of other releases, the standard errors and intervals are for the coefficients of a
+    population, of which the records are an independent sample: they include the sampling error and the noise.
+    They assume residuals of equal variance (with ``weights``, a variance in inverse proportion to the
+    weights), because the moments do not show another variance. They hold to first order in the noise. The
+    interval is NaN where the noise is too large for that, and where ``unit`` allows a person several records,
+    which are not independent. See docs/regression.md.
 
     y : the label of the response. X : a label or a list of labels.
-    weights : a numeric column with bounds of at least 0: weighted least squares. A record of weight 0 is left
-        out.
-    ridge : what the squared coefficients but the intercept are multiplied with in the sum that is minimised,
-        in the units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for
-        the penalised coefficients given the regressors of these records: they do not count how far the
-        penalty moves them, nor that another sample would have other regressors.
+    weights : a numeric column with bounds of at least 0, for weighted least squares. Records of weight 0 are
+        left out.
+    ridge : the factor of the squared coefficients, except the intercept, in the sum that is minimised, in the
+        units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for the
+        penalised coefficients given the regressors of these records. They do not include the shift by the
+        penalty, or the variation of the regressors between samples.
 
-    Returns a Series labelled "Intercept" and by column. ``interval()`` has standard errors and intervals.
+    Returns a Series labelled "Intercept" and by column. ``interval()`` returns standard errors and intervals.
     ``attrs["dp"]["regression"]`` holds the noisy number of records, the degrees of freedom, the residual
     variance and the R squared, at no further cost.
 
     Raises
     ------
-    DeclarationError : a column without bounds, such as one of categories, or weights that may be negative.
-    ParameterError : a column twice, a regressor that cannot vary, ``bounding``, or a negative or too large
-        ``ridge``.
+    DeclarationError : a column without bounds, such as a column of categories, or weights that may be
+        negative.
+    ParameterError : a repeated column, a regressor that cannot vary, ``bounding``, or a ``ridge`` that is
+        negative or too large.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
@@ -99,7 +100,8 @@ def ols(
         raise ParameterError("'ols' needs different columns as 'y', 'X' and 'weights'.")
     if any(column.name == INTERCEPT for column in regressors):
         raise ParameterError(
-            f"'ols' adds the column {INTERCEPT!r} itself.", "leave it out, or rename the column."
+            f"'ols' adds {INTERCEPT!r} itself, so no column may have this name.",
+            "leave it out, or rename the column.",
         )
     call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
     quantities = tuple(map(_quantity, chosen))
@@ -132,7 +134,7 @@ def _listed(X: Labels, domain: Domain) -> Any:
 
 
 def _penalty(ridge: Rational, units: Sequence[float]) -> float:
-    """The penalty, of a size that doubles hold beside the moments in these ``units``."""
+    """Return the penalty; refuse one too large for doubles to hold beside moments in these ``units``."""
     found = rational(ridge, "ridge")
     if found < 0:
         raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
@@ -146,28 +148,28 @@ def _penalty(ridge: Rational, units: Sequence[float]) -> float:
 
 
 def _quantity(column: Column) -> Quantity:
-    """The number that is read of a column, whose bounds must differ."""
+    """Return the quantity of a column, whose bounds must differ."""
     if column.kind == "category":
         raise DeclarationError(
-            f"'ols' needs numbers, and column {column.name!r} has labels; make an indicator of each but one.",
+            f"'ols' needs numbers, and column {column.name!r} has labels; make indicators of all but one.",
             f'private.assign(indicator="{column.name} == {column.labels("ols")[0]!r}").',
         )
     found = quantity(column, "ols", products=True)
     if found.lower == found.upper:
         raise ParameterError(
-            f"Column {column.name!r} has equal bounds, so that it cannot be told from the intercept.",
+            f"Column {column.name!r} has equal bounds, so it cannot be distinguished from the intercept.",
             "leave it out.",
         )
     return found
 
 
 def _range(quantity: Quantity) -> tuple[float, float]:
-    """The middle and half the range."""
+    """Return the middle and half of the range."""
     return quantity.center, (quantity.upper - quantity.lower) / 2
 
 
 def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
-    """The root of the weights, and the other numbers times it, in half ranges from the middle."""
+    """Return a transform to the root of the weights, and to the numbers, in half ranges, times this root."""
     low, high = weight.bounds("ols")
     if low < 0 or high <= 0:
         raise DeclarationError(
@@ -203,7 +205,7 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
 
 
 def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
-    """Names that differ from each other and from those that are taken."""
+    """Return names that differ from each other and from the taken ones."""
     found: list[str] = []
     for name in names:
         while name in taken or name in found:
@@ -213,5 +215,5 @@ def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
 
 
 def _weighted(column: Column) -> Quantity:
-    """A number times the root of its weight."""
+    """Return the quantity of a column of numbers times the root of the weight."""
     return quantity(column, "ols", centered=False, products=True)

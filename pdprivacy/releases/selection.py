@@ -1,4 +1,4 @@
-"""Selections: labels with the most records, and numbers by their rank."""
+"""Selections: the labels with the most records, and numbers by their rank."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 R = TypeVar("R")
 
 DRAW = 10**4
-"""Candidates that take as long to weigh as one draw of a number."""
+"""The number of candidates whose weights take as long as one draw of a number."""
 
 EXACT = 2**53
-"""Whole numbers up to it are floats, too."""
+"""The size up to which floats hold every whole number."""
 
 
 class SelectionOptions(TypedDict, total=False):
-    """Keywords that every selection of labels takes beside ``epsilon``.
+    """Keywords that every selection of labels takes in addition to ``epsilon``.
 
-    delta : the delta of the cost; needed by Gaussian noise, refused for all other.
+    delta : the delta of the cost; required for Gaussian noise, refused for other noise.
     mechanism : "permute_and_flip", "exponential" (the exponential mechanism) or "noisy_max" (report noisy
         max).
-    noise : of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or "gaussian".
-    releases : how many independent releases share the cost. More than one come as a DataFrame whose
-        (outer) column level "release" counts them.
+    noise : the noise of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or
+        "gaussian".
+    releases : the number of independent releases that share the cost. Several are returned as a DataFrame
+        whose (outer) column level "release" numbers them.
     rng : None for real releases; a seed or generator for tests.
-    release_id : a name for the release, so that a call that is tried again is neither charged nor released
-        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
+    release_id : a name for the release. A repeated call with this name is refused
+        (`pdprivacy.errors.AlreadyCharged`), so it is neither charged nor released twice.
     """
 
     delta: Rational
@@ -61,15 +62,15 @@ class SelectionOptions(TypedDict, total=False):
 
 
 class QuantileOptions(TypedDict, total=False):
-    """Keywords that every selection of numbers takes beside ``epsilon``.
+    """Keywords that every selection of numbers takes in addition to ``epsilon``.
 
-    delta : zero.
-    mechanism : "exponential", the exponential mechanism, the only one over so many candidates.
-    releases : how many independent releases share the cost. More than one come as a DataFrame whose
-        (outer) column level "release" counts them.
+    delta : must be zero.
+    mechanism : "exponential", the exponential mechanism; other mechanisms do not support so many candidates.
+    releases : the number of independent releases that share the cost. Several are returned as a DataFrame
+        whose (outer) column level "release" numbers them.
     rng : None for real releases; a seed or generator for tests.
-    release_id : a name for the release, so that a call that is tried again is neither charged nor released
-        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
+    release_id : a name for the release. A repeated call with this name is refused
+        (`pdprivacy.errors.AlreadyCharged`), so it is neither charged nor released twice.
     """
 
     delta: Rational
@@ -93,13 +94,15 @@ def mode(
     split: Split = None,
     **options: Unpack[SelectionOptions],
 ) -> Release[pd.Series[Any]]:
-    """The most frequent declared label of each column, nulls left out, as the first row of `DataFrame.mode`.
+    """Select the most frequent declared label of each column, as the first row of `DataFrame.mode`.
 
-    Only the labels are released, no counts: the error depends on the logarithm of the number of labels.
-    The count of the label is, with 95 % probability, at most ``attrs["dp"]["error"]["below_best"]`` below
-    the largest one. Among several labels with the largest count it may be any.
+    Nulls are left out. Only the labels are released, without counts, so the error depends on the logarithm of
+    the number of labels. With 95 % probability, the count of the released label is at most
+    ``attrs["dp"]["error"]["below_best"]`` below the largest count. If several labels have the largest count,
+    any of them may be released.
 
-    Sensitivity 1 per count. Under "add_remove" all counts move the same way, which takes half the noise.
+    The sensitivity of each count is 1. Under "add_remove" all counts move the same way, which needs only half
+    the noise.
 
     ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
     ``epsilon``; equal by default. Returns a Series labelled by column.
@@ -133,16 +136,18 @@ def top_k(
     split: Split = None,
     **options: Unpack[SelectionOptions],
 ) -> Release[Any]:
-    """The ``k`` most frequent declared labels of each column, the most frequent first, nulls left out.
+    """Select the ``k`` most frequent declared labels of each column, the most frequent first.
 
-    Only labels and their order are released, no counts. "permute_and_flip" and "exponential" select one
-    label after the other among those that are left, at an epsilon of ``epsilon / k`` each. "noisy_max" with
-    Laplace or Gaussian noise takes them all from one noisy histogram, at no further cost: better for many.
+    Nulls are left out. Only the labels and their order are released, without counts. "permute_and_flip" and
+    "exponential" select one label after the other from the labels that are left, with ``epsilon / k`` each.
+    "noisy_max" with Laplace or Gaussian noise takes all labels from one noisy histogram, at no further cost,
+    which is better for a large ``k``.
 
     Sensitivity and ``split`` as in `mode`. Returns a Series of labels indexed from 1 to k, named after the
-    column; for a list of columns a DataFrame of them.
+    column; for a list of columns, a DataFrame with one column each.
 
-    Raises DeclarationError for a column without declared cells, ParameterError for more than it has.
+    Raises DeclarationError for a column without declared cells, and ParameterError if ``k`` exceeds their
+    number.
 
     Source: Durfee, Rogers (2019), "Practical differentially private top-k selection with pay-what-you-get
     composition" (one after the other).
@@ -176,7 +181,7 @@ def label_choices(
     count: int = 1,
     keys: tuple[Column, ...] = (),
 ) -> list[Labels]:
-    """The selections of so many labels of each column, in each group where keys are given."""
+    """Return the selections of ``count`` labels of each column, in each group of ``keys``."""
     return [
         Labels(column, protected.scope, method, weight, count, keys=keys)
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
@@ -210,31 +215,34 @@ def quantile(
     weights: Hashable | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
-    """Quantiles of numeric columns, nulls left out, values clamped to their bounds, as `DataFrame.quantile`.
+    """Select quantiles of numeric columns, as `DataFrame.quantile`.
 
-    A quantile is selected from the numbers between the declared bounds: all whole numbers for integers and
-    truth values, else a grid of about 2**30 steps. Its error is in rank, not in value: with 95 % probability
-    the released number is within ``attrs["dp"]["error"]["below_best"]`` ranks of the true quantile. That
-    error grows with the logarithm of the number of steps, and does not depend on the width of the bounds
-    otherwise: wide bounds cost little.
+    Nulls are left out, and values are clamped to their bounds. A quantile is selected from the numbers
+    between the declared bounds: all whole numbers for integers and truth values, else a grid of about 2**30
+    steps. Its error is in rank, not in value: with 95 % probability the released number is within
+    ``attrs["dp"]["error"]["below_best"]`` ranks of the true quantile. This error grows with the logarithm of
+    the number of steps, and does not depend otherwise on the width of the bounds: wide bounds cost little.
 
-    Each quantile is drawn on its own, so a higher one may come out below a lower one; sort them if you like.
-    A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number is not
-    the value of a record.
+    Each quantile is drawn separately, so a higher quantile may be released below a lower one; you may sort
+    them. A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number
+    is not the value of a record.
 
-    Sensitivity of the rank max(q, 1 - q) under "add_remove", 1 under "replace_one", times the largest weight.
+    The sensitivity of the rank is max(q, 1 - q) under "add_remove" and 1 under "replace_one", times the
+    largest weight.
 
     Parameters
     ----------
     columns : a label, a list of labels, or None for all numeric columns with bounds.
-    q : a number from 0 to 1, or a list of them; taken to the nearest fraction with a denominator up to 10**6.
-    split : weights by column for sharing ``epsilon``, equal by default; equal for all ``q``.
+    q : a number from 0 to 1, or a list of them; rounded to a fraction with a denominator of at most 10**6.
+    split : weights by column for sharing ``epsilon``, equal by default; the quantiles of a column have equal
+        shares.
     weights : the label of a declared column of numbers of at least 0. ``q`` is then a share of the sum of the
-        weights of the records that have a weight and a value, and ``below_best`` a sum of weights. They are
-        taken to 2**-28 of the largest, to 2**-16 at least for a ``q`` of many digits. ``q`` is then other
-        than 0 and 1, with a denominator of at most 16383, as all of four digits after the point.
+        weights of the records with a weight and a value, and ``below_best`` is a sum of weights. Weights are
+        rounded to 2**-28 of the largest weight; for a ``q`` of many digits more coarsely, up to 2**-16.
+        ``q`` must then be above 0 and below 1, with a denominator of at most 16383, which includes every
+        ``q`` of four decimal digits.
 
-    Returns a Series labelled by column and named ``q``; for a list a DataFrame indexed by ``q``.
+    Returns a Series labelled by column and named ``q``; for a list of ``q``, a DataFrame indexed by ``q``.
 
     Source: Smith (2011), Algorithm 2; McSherry, Talwar (2007).
 
@@ -266,7 +274,7 @@ def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp")
 
 
 def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
-    """The shares below the quantiles that are asked for, their labels, and whether ``q`` lists them."""
+    """Return the shares below the requested quantiles, their labels, and whether ``q`` is a list."""
     if isinstance(q, np.ndarray) and q.ndim == 0:
         q = q[()]
     several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
@@ -275,7 +283,7 @@ def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
         raise ParameterError("'q' must not be empty.")
     shares = [share(quantile, q) for quantile in quantiles]
     if len(set(shares)) < len(shares):
-        raise ParameterError("'q' must be different numbers.")
+        raise ParameterError("'q' must not repeat a number.")
     return shares, [float(rational(quantile, "q")) for quantile in quantiles], several
 
 
@@ -288,7 +296,7 @@ def ranked(
     options: dict[str, Any],
     keys: tuple[Column, ...] = (),
 ) -> Release[Any]:
-    """The release of numbers by their rank: of each column, per group or by weights where these are given.
+    """Return the release of numbers by their rank in each column, per group if ``keys`` are given.
 
     ``options``: the keywords of the method, `QuantileOptions` and ``split``, and the column of ``weights``.
     """
@@ -336,10 +344,10 @@ def median(
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Medians of numeric columns: the `quantile` of 1/2, with all that is said there.
+    """Select medians of numeric columns: the `quantile` of 1/2, with its error and its candidates.
 
-    Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a Series labelled by
-    column, as `DataFrame.median`.
+    The sensitivity of the rank is 1/2 under "add_remove" and 1 under "replace_one". Returns a Series labelled
+    by column, as `DataFrame.median`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -360,24 +368,24 @@ def min(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Smallest numbers of numeric columns, nulls left out, selected near a low rank.
+    """Select the smallest numbers of numeric columns, without nulls, near a low rank.
 
-    One record decides a minimum, so no private number is sure to be near it. The released number is near a
-    fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. Among r records or more, at least one is
-    up to it and less than 2 r are below it, with 95 % probability. r is the logarithm of 20 times the number
-    of candidates, times ``scale``, rounded up, so that the numbers below all records, of which there may be
-    nearly as many, do not outweigh those near the rank.
+    A single record decides a minimum, so no private number is reliably near it. The released number is near a
+    fixed rank r from below, ``attrs["dp"]["error"]["rank"]``. If there are at least r records, then with 95 %
+    probability at least one record is at or below the released number, and fewer than 2 r are below it. The
+    rank r is the logarithm of 20 times the number of candidates, times ``scale``, rounded up. So the
+    candidates below all records, which may be nearly all candidates, do not outweigh those near the rank.
 
-    For fewer than r records all numbers from the largest record to the other bound are equally likely, and
-    likelier than the others. So r is at most half of the number of records that is publicly known. Where
-    this limit lowers r, ``attrs["dp"]["error"]["cut"]`` is True, and the number may well lie below all
-    records, or above 2 r of them; with 95 % probability its rank is within ``below_best`` of r.
+    With fewer than r records, all candidates from the largest record to the upper bound are equally likely,
+    and likelier than the others. So r is at most half of the public lower bound of the number of records. If
+    this limit lowers r, ``attrs["dp"]["error"]["cut"]`` is True, and the released number may well lie below
+    all records, or above 2 r of them; with 95 % probability its rank is within ``below_best`` of r.
 
-    The error in value depends on the data: a multiple of ``attrs["dp"]["error"]["step"]``, and at most
-    ``widest``, the distance of the declared bounds. Where r is large, a low `quantile` says more.
+    The error in value depends on the data: it is a multiple of ``attrs["dp"]["error"]["step"]``, and at most
+    ``widest``, the distance between the declared bounds. If r is large, a low `quantile` is more informative.
 
-    Sensitivity of the rank 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``, ``split``
-    and candidates as in `quantile`.
+    The sensitivity of the rank is 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``,
+    ``split`` and candidates as in `quantile`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -400,7 +408,7 @@ def max(  # noqa: A001
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
-    """Largest numbers of numeric columns, nulls left out, selected near a high rank: see `min`.
+    """Select the largest numbers of numeric columns, without nulls, near a high rank; see `min`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -423,7 +431,7 @@ def selected(
     options: dict[str, Any],
     make: Callable[[list[list[Any]]], R],
 ) -> Release[R]:
-    """The release of selections; ``make`` makes the released object of what was selected, per choice."""
+    """Return the release of selections; ``make`` returns the released object from the selected values."""
     choosing = Choosing(
         epsilon,
         options["delta"],
@@ -439,7 +447,7 @@ def selected(
     work = sum(each) * choices[0].groups * choosing.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
-            f"The selections together would weigh {work} candidates, more than {MAX_CELLS}.",
+            f"The selections together have {work} candidates; the limit is {MAX_CELLS}.",
             "fewer releases, or fewer columns or quantiles at once.",
         )
     # only the number of releases matters here
@@ -506,11 +514,11 @@ def _attach(
 
 
 def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float, dict[str, Any]]:
-    """Return the sensitivity and the scale of a choice, and the known facts of its error.
+    """Return the sensitivity and the scale of a choice, and the public facts of its error.
 
-    ``below_best``: the largest distance of a selected score from the best one left, at `LEVEL`. A minimum or
-    maximum adds its rank from the end, whether that was cut below the rank that outweighs the numbers beyond
-    all records, and the step and the width of the grid of its values.
+    ``below_best``: a bound, at `LEVEL`, of the distance of a selected score from the best score left. A
+    minimum or maximum adds its rank from the end, whether this rank was cut below the rank that outweighs the
+    numbers beyond all records, and the step and the width of the grid of its values.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     error: dict[str, Any] = {}
@@ -521,7 +529,7 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
     else:
         assert isinstance(choice, Labels)
         sensitivity = sensitivity_of(choice.counts, mechanism)
-        # no noise of any candidate is larger, and the order of two may change if they are twice as near
+        # a bound of all noise at this level; two candidates may change places within twice the bound
         error["below_best"] = 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
     if isinstance(choice, Quantile) and choice.end is not None:
         error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.cut(mechanism.scale)
@@ -531,7 +539,7 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
 
 
 def _names(choices: Sequence[Choice]) -> list[str]:
-    """The columns, or what tells the choices of a column apart."""
+    """Return names of the choices: their columns, with more detail if a column has several choices."""
     columns = [choice.column if isinstance(choice, Labels) else choice.quantity.column for choice in choices]
     alone = len(set(columns)) == len(choices)
     names: list[str] = []
@@ -544,7 +552,7 @@ def _names(choices: Sequence[Choice]) -> list[str]:
 
 
 def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
-    """Objects where whole numbers next to others would lose digits; None for the kind that pandas finds."""
+    """Return object if whole numbers would lose digits next to floats, and None to let pandas choose."""
     labels = [label for column in columns for label in column.labels(method)]
     broken = any(isinstance(label, float) for label in labels)
     whole = (abs(label) for label in labels if isinstance(label, int))

@@ -1,17 +1,17 @@
 """Disclosure risk from homogeneity attacks, from counts and the law of the noise.
 
-A cell is one combination of the quasi-identifiers; its counts say how many of its records have each label
-of the sensitive attribute. In a *homogeneous* cell all records share one label, and whoever is known to be
-in the cell is known to have it. Noise hides this: a released count below 1/2 reads as "nobody". The risk of
+A cell is one combination of the quasi-identifiers; its counts are the numbers of its records with each label
+of the sensitive attribute. In a *homogeneous* cell all records share one label, so anyone known to be in the
+cell is known to have this label. Noise hides this: a released count below 1/2 reads as "nobody". The risk of
 a cell is the probability that its noisy counts read as homogeneous in a label that the cell truly holds.
 
-`dr_ha` computes it by every measure, exactly, for any noise with a ``cdf``. The risks are computed from
-confidential counts and are confidential too; only a risk computed from released counts may be published.
-Risks are averaged over the non-empty cells: nobody can be at risk in an empty one.
+`dr_ha` computes this risk by every measure, exactly, for any noise with a ``cdf``. Risks that are computed
+from confidential counts are confidential, too; only risks computed from released counts may be published.
+Risks are averaged over the non-empty cells: nobody is at risk in an empty cell.
 
-They depend on a cell through its sorted counts alone, so equal cells are computed once; `Cells` holds them
-for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as epsilon goes to 0
-and to infinity.
+The risk of a cell depends only on its sorted counts, so it is computed once for equal cells; `Cells` holds
+the distinct ones for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as
+epsilon goes to 0 and to infinity.
 
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
 frequency distribution".

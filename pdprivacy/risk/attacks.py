@@ -1,18 +1,18 @@
 """Attribute disclosure beyond homogeneity: guesses from all the counts of a cell.
 
-An adversary reads every released count as the nearest whole number, negative ones as 0, and
-concludes a label for a record of the cell. The risk of a cell is the probability that this is
-right for one of its records, chosen at random. Where all counts read as empty there is no
-conclusion, which is not right. With counts n_1, ..., n_K, their sum n, and x_k what n_k reads as:
+An adversary reads every released count as the nearest whole number, and negative counts as 0, and
+concludes a label for a record of the cell. The risk of a cell is the probability that this label is
+right for one of its records, chosen at random. If all counts read as empty, the adversary concludes
+nothing, which counts as wrong. For counts n_1, ..., n_K with sum n, let x_k be the reading of n_k:
 
-- plurality (hard threshold): the label with the largest x_k, one of them at random when several
-  tie. The risk is the sum over k of (n_k/n) Pr(k is chosen).
-- probabilistic (soft threshold): label k with probability x_k / (x_1 + ... + x_K). The risk is the
-  sum over k of (n_k/n) E[x_k / (x_1 + ... + x_K)].
+- plurality (hard threshold): the adversary concludes the label with the largest x_k, one at random
+  when several tie. The risk is the sum over k of (n_k/n) Pr(k is chosen).
+- probabilistic (soft threshold): the adversary concludes label k with probability
+  x_k / (x_1 + ... + x_K). The risk is the sum over k of (n_k/n) E[x_k / (x_1 + ... + x_K)].
 
-Both contain the homogeneity attack: when only one label is left, both conclude it. So neither
-risk is below the local risk with the weights n_k/n (``partial=True``), which counts these events
-only; for a homogeneous cell that is the local risk itself. As epsilon goes to 0 both approach
+Both contain the homogeneity attack: when only one label is left, both conclude this label. So neither
+risk is below the local risk with the weights n_k/n (``partial=True``), which counts only these events;
+for a homogeneous cell this is the local risk itself. As epsilon goes to 0, both risks approach
 (1 - 2**-K) / K for every cell, by symmetry; without noise they are max(n_k)/n and sum (n_k/n)**2.
 
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately
@@ -41,10 +41,10 @@ Integers: TypeAlias = NDArray[np.int64]
 DEGREE = 16
 SHORTEST = 128  # shorter panels are not interpolated
 BEGINNING = 256  # nor are the first counts
-CLOSE = 1e-14  # how well an interpolated distribution function fits
+CLOSE = 1e-14  # the largest error of an interpolated distribution function
 FARTHEST = 2**51  # reads beyond it tie with each other; doubles still hold its halves
-FLOATS = 1 << 20  # that a table holds at a time
-TOGETHER = 512  # reads whose sums are added up at once
+FLOATS = 1 << 20  # the number of floats that a table holds at a time
+TOGETHER = 512  # the number of reads whose sums are added up at once
 TINY = 1e-300
 LAST_RATE = 64.0  # exp(-64) is below 1e-27
 
@@ -53,9 +53,9 @@ class _Panel(NamedTuple):
     """A sum over consecutive reads x: sum of g(x) over the panel = sum of weights * g(reads).
 
     reads, weights : (n,).
-    active : (D,), which of D counts may read as something in the panel; A of them.
-    mass, below : (A, n), Pr(read = x) and Pr(read < x) for these.
-    first, last : (D,), Pr(read < x) before and after the panel.
+    active : (D,), which of D counts may have a read in the panel; A of them are True.
+    mass, below : (A, n), Pr(read = x) and Pr(read < x) of the active counts.
+    first, last : (D,), Pr(read < x) at the start and after the end of the panel.
     """
 
     reads: Floats
@@ -67,7 +67,7 @@ class _Panel(NamedTuple):
     last: Floats
 
     def tables(self, used: Integers) -> tuple[Floats, Floats]:
-        """(len(used), n), mass and below of these counts, active or not."""
+        """Return mass and below, (len(used), n) each, of these counts, active or not."""
         mass = np.zeros((len(used), len(self.reads)))
         below = np.repeat(self.first[used, np.newaxis], len(self.reads), axis=1)
         active = self.active[used]
@@ -79,9 +79,10 @@ class _Panel(NamedTuple):
 class _Rule(NamedTuple):
     """A quadrature rule: a sum over a panel from a few values of the distribution functions.
 
-    ends : (17,), the places of the panel where they are interpolated; tested : (16,), between them.
-    fit : (16, 17), from values at ``ends`` to the interpolated ones at ``tested``.
-    mass, below : (n, 17), from values at ``ends`` to those of `_Panel` at ``reads``; weights : (n,).
+    ends : (17,), the interpolation points of the panel; tested : (16,), points between them.
+    fit : (16, 17), the map from values at ``ends`` to interpolated values at ``tested``.
+    mass, below : (n, 17), the maps from values at ``ends`` to those of `_Panel` at ``reads``.
+    weights : (n,), the weights of ``reads``.
     """
 
     ends: Floats
@@ -95,10 +96,10 @@ class _Rule(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _moments(length: int) -> Floats:
-    """(16,), means of the Legendre polynomials over ``length`` points, a power of two, evenly in [-1, 1].
+    """Return the means (16,) of the Legendre polynomials over ``length`` even points in [-1, 1].
 
-    Half of the points are the points of half the length, on [-1, 0]: Legendre polynomials there, and
-    on [0, 1], are combinations of those on [-1, 1].
+    ``length`` is a power of two. Half of the points are the points of half the length, on [-1, 0]: the
+    Legendre polynomials there, and on [0, 1], are combinations of those on [-1, 1].
     """
     if length == 1:
         return np.asarray(legendre.legvander(np.zeros(1), DEGREE - 1)[0])
@@ -112,9 +113,9 @@ def _moments(length: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _rule(length: int) -> _Rule:
-    """The rule for ``length`` consecutive reads, a power of two; places are counted from its beginning."""
+    """Return the rule for ``length`` consecutive reads, a power of two; reads are counted from the first."""
     between = np.arange(2 * DEGREE + 1) * (math.pi / (2 * DEGREE))
-    places = np.rint(length * (1 - np.cos(between)) / 2)  # near those of Chebyshev
+    places = np.rint(length * (1 - np.cos(between)) / 2)  # near the Chebyshev points
     ends, tested = places[::2], places[1::2]
     coefficients = np.linalg.inv(legendre.legvander(2 * ends / length - 1, DEGREE))
     nodes, plain = legendre.leggauss(DEGREE)
@@ -138,7 +139,7 @@ def _rule(length: int) -> _Rule:
 
 
 def _top(reading: Reading, counts: Integers) -> int:
-    """A power of two that no count exceeds, as it reads, with more than 1e-16; at most 2**51."""
+    """Return a power of two that no read exceeds with probability above 1e-16; at most 2**51."""
     top = BEGINNING
     while top < FARTHEST and (1 - reading.not_above(np.array([top + 0.5]), counts) > 1e-16).any():
         top *= 2
@@ -146,13 +147,13 @@ def _top(reading: Reading, counts: Integers) -> int:
 
 
 def _panels(reading: Reading, counts: Integers, top: int) -> Iterator[_Panel]:
-    """Panels that make up all reads from 1 on; ``top`` also stands for all that is above.
+    """Yield panels of all reads from 1 on; ``top`` also stands for all reads above it.
 
-    A panel of 128 or more reads is summed at 16 points if a polynomial of degree 16 meets all
-    distribution functions to 1e-14 at 33, and is halved, and at last summed read by read, if not.
-    As the polynomial is exact at both ends of the panel, summation by parts leaves errors in a sum of
-    products of K distribution functions that are of the order of K * 1e-14, however wide the noise.
-    A panel is at most half as long as the reads before it, so that it resolves exp(-rate * x) too.
+    A panel of 128 or more reads is summed at 16 points if a polynomial of degree 16 fits all
+    distribution functions to 1e-14 at 33 points. Otherwise it is halved, and finally summed read by
+    read. The polynomial is exact at both ends of the panel. So, by summation by parts, the error of a
+    sum of products of K distribution functions is of the order of K * 1e-14, however wide the noise.
+    A panel is at most half as long as the reads before it, so that it also resolves exp(-rate * x).
     """
     column = counts[:, np.newaxis]
 
@@ -195,7 +196,7 @@ def _panels(reading: Reading, counts: Integers, top: int) -> Iterator[_Panel]:
 
 
 def _joined(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats, Floats]]:
-    """Some panels at a time: which counts are active, the reads, and mass times weights of these counts.
+    """Yield the active counts, the reads, and mass times weights of these counts, for several panels at once.
 
     A few large products of matrices take much less time than many small ones.
     """
@@ -211,9 +212,9 @@ def _joined(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats, Floats
 
 
 class _Labels(NamedTuple):
-    """Compositions as sparse tables (U, D) over the distinct counts: how many labels have a count.
+    """Compositions as sparse tables (U, D) over the distinct counts.
 
-    share : the share of the records whose label has that count.
+    many : the number of labels with a count. share : the share of the records whose label has that count.
     """
 
     counts: Integers
@@ -234,26 +235,26 @@ class _Labels(NamedTuple):
         )
 
     def of_rows(self, rows: Integers) -> tuple[Integers, _Labels]:
-        """The places of the counts that these compositions have, and the tables of these."""
+        """Return the places of the counts in these compositions, and the tables of these compositions."""
         many, share = self.many[rows], self.share[rows]
         used = np.unique(many.indices)
         return used, _Labels(self.counts[used], many[:, used], share[:, used])
 
     def mixed(self, mass: Floats, whole: Floats) -> Floats:
-        """(U, n), the sum over labels k of (n_k/n) mass_k times the product of ``whole`` of the others.
+        """Return (U, n), the sum over labels k of (n_k/n) mass_k times the product of the others' ``whole``.
 
-        As the product of all times the sum of quotients: ``whole`` is zero only where ``mass`` is.
+        It is computed as the product of all times the sum of quotients: ``whole`` is 0 only if ``mass`` is.
         """
         whole = np.maximum(whole, TINY)
         return np.asarray(np.exp(self.many @ np.log(whole)) * (self.share @ (mass / whole)))
 
 
 def plurality_risk(cells: Cells, reading: Reading) -> Floats:
-    """(U,) the probability that the label with the largest count, as read, is that of a random record.
+    """Return (U,), the probability that a random record has the label with the largest count as read.
 
-    Pr(k is chosen) is the sum over x >= 1 of p_k(x) E[1/(1 + T)], T the other labels that read as x
-    while none reads as more; E[1/(1 + T)] is the integral over u in [0, 1] of the product over
-    k' != k of F_k'(x - 1) + u p_k'(x), a polynomial in u, by Gauss-Legendre quadrature of its degree.
+    Pr(k is chosen) is the sum over x >= 1 of p_k(x) E[1/(1 + T)], where T other labels read as x and none
+    reads as more. E[1/(1 + T)] is the integral over u in [0, 1] of the product over k' != k of
+    F_k'(x - 1) + u p_k'(x), a polynomial in u, computed by Gauss-Legendre quadrature of its degree.
     Errors are of the order of K * 1e-14, for noise of any width.
 
     >>> from pdprivacy.mechanism import Laplace
@@ -266,7 +267,7 @@ def plurality_risk(cells: Cells, reading: Reading) -> Floats:
     largest = np.searchsorted(labels.counts, cells.compositions[:, -1])
     risks = np.zeros(len(cells.compositions))
     for panel in _panels(reading, labels.counts, _top(reading, labels.counts)):
-        # elsewhere no label reads as something in the panel, or one reads as more for certain
+        # in other rows no label has a read in the panel, or a label certainly reads as more
         concerned = np.flatnonzero((labels.many @ panel.active > 0) & (panel.last[largest] > NEGLIGIBLE))
         step = max(FLOATS // len(panel.reads), 1)
         for low in range(0, len(concerned), step):
@@ -279,12 +280,12 @@ def plurality_risk(cells: Cells, reading: Reading) -> Floats:
 
 
 def probabilistic_risk(cells: Cells, reading: Reading) -> Floats:
-    """(U,) the probability that a label drawn by the counts, as read, is that of a random record.
+    """Return (U,), the probability that a random record has a label drawn by the shares of counts as read.
 
-    E[x_k / (x_1 + ... + x_K)] is the integral over r > 0 of E[x_k exp(-r x_k)] times the product
-    over k' != k of E[exp(-r x_k')], with exp(-r) for the argument of the generating functions. It
-    has layers at the rates 1/x of all reads x; Gauss-Legendre panels that double in length
-    resolve each. Errors are of the order of K * 1e-14, for noise of any width.
+    E[x_k / (x_1 + ... + x_K)] is the integral over r > 0 of E[x_k exp(-r x_k)] times the product over
+    k' != k of E[exp(-r x_k')], where exp(-r) is the argument of the generating functions. The integrand
+    has layers at the rates 1/x of all reads x, which Gauss-Legendre panels of doubling length resolve.
+    Errors are of the order of K * 1e-14, for noise of any width.
 
     >>> from pdprivacy.mechanism import Laplace
     >>> reading = Reading(Laplace(epsilon=1, sensitivity=1))

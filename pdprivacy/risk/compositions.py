@@ -1,4 +1,4 @@
-"""The compositions of the cells of a table, and how noisy counts read: as empty, or as whole numbers."""
+"""The compositions of the cells of a table, and the readings of noisy counts as empty or as whole numbers."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Cells:
 
     Parameters
     ----------
-    compositions : (U, K), the counts of a cell in ascending order; all rows
-        differ, in lexicographic order.
-    cells : (U,), how many cells have each composition.
+    compositions : (U, K), the counts of a cell in ascending order; the rows are distinct and in
+        lexicographic order.
+    cells : (U,), the number of cells with each composition.
     which : (N,), the composition of each cell of the table; -1 for an empty cell.
 
     >>> from pdprivacy.risk import Cells
@@ -59,18 +59,18 @@ class Cells:
 
     @classmethod
     def of(cls, counts: ArrayLike | Cells) -> Cells:
-        """Make compositions of counts: one row per cell of the quasi-identifiers, one column per label.
+        """Return the compositions of counts: one row per cell of the quasi-identifiers, one column per label.
 
         Raises
         ------
-        ParameterError : not a table with two or more columns of whole numbers,
-            none negative, not all zero. No message holds a count.
+        ParameterError : anything but a table of at least two columns of whole numbers that are not
+            negative and not all zero. No message holds a count.
         """
         return counts if isinstance(counts, Cells) else cls.of_checked(checked_counts(counts))
 
     @classmethod
     def of_checked(cls, table: NDArray[np.int64]) -> Cells:
-        """Make compositions of the table that ``checked_counts`` returned."""
+        """Return the compositions of a table from ``checked_counts``."""
         filled = table.any(axis=1)
         rows = np.sort(table[filled], axis=1)
         keys = rows[:, 0]
@@ -89,37 +89,37 @@ class Cells:
         return cls(compositions, cells.astype(np.int64), which)
 
     def at(self, rows: NDArray[np.int64]) -> Cells:
-        """Return these compositions alone, without their table."""
+        """Return these compositions, without the cells of their table."""
         return Cells(self.compositions[rows], self.cells[rows], np.empty(0, dtype=np.int64))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """(U,), the records of a cell of each composition."""
+        """(U,), the number of records of a cell of each composition."""
         return np.asarray(self.compositions.sum(axis=1))
 
     @property
     def all_sizes(self) -> NDArray[np.int64]:
-        """(N,), the records of each cell of the table, the empty ones too."""
+        """(N,), the number of records of each cell of the table, empty cells included."""
         return np.append(self.sizes, 0)[self.which]
 
     def weights(self, average: Average) -> Floats:
-        """(U,), the share of the non-empty cells, or of the records, that each composition stands for."""
+        """Return (U,), the share of the non-empty cells, or of the records, that have each composition."""
         weights = self.cells.astype(np.float64)
         if average == "records":
             weights *= self.sizes
         return np.asarray(weights / weights.sum())
 
     def average(self, risks: Floats, average: Average | None) -> Floats:
-        """Risks (..., U) of the compositions as averages (...); with None as (..., N), NaN if empty."""
+        """Return averages (...) of the risks (..., U) of compositions; with None (..., N), NaN if empty."""
         if average is None:
             nobody = np.full((*risks.shape[:-1], 1), np.nan)
             return np.asarray(np.concatenate([risks, nobody], axis=-1)[..., self.which])
-        # no product by a library that would start threads of its own for it
+        # not a matrix product, for which a library would start threads of its own
         return np.asarray((risks * self.weights(average)).sum(axis=-1))
 
 
 def checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
-    """The counts as an (N, K) table of integers, or ParameterError; no message holds a count."""
+    """Return counts as an (N, K) table of integers, or raise ParameterError without any of the counts."""
     table = whole_numbers(counts)
     if table.ndim != 2:
         raise ParameterError(f"'counts' must have two dimensions, cells by labels (got {table.ndim}).")
@@ -133,7 +133,7 @@ def checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def whole_numbers(counts: Any) -> NDArray[np.int64]:
-    """``counts`` as integers, none negative, of the same shape, or ParameterError without any of them."""
+    """Return counts as integers of the same shape; raise ParameterError, without any count, for others."""
     try:
         table = np.asarray(counts)
     except ValueError:
@@ -142,7 +142,7 @@ def whole_numbers(counts: Any) -> NDArray[np.int64]:
         isinstance(one, numbers.Real) and not isinstance(one, bool) for one in table.flat
     ):
         try:
-            doubles = table.astype(np.float64)  # as a frame of nullable integers gives them
+            doubles = table.astype(np.float64)  # objects, as from a frame of nullable integers
         except OverflowError:
             raise ParameterError("'counts' must be less than 2**53.") from None
         if any(one != double for one, double in zip(table.flat, doubles.flat, strict=True)):
@@ -151,7 +151,7 @@ def whole_numbers(counts: Any) -> NDArray[np.int64]:
     if table.dtype.kind not in "iuf":
         raise ParameterError(f"'counts' must be whole numbers (got the type {table.dtype}).")
     if table.dtype.kind == "f":
-        table = table.astype(np.float64)  # the narrow ones do not hold the limit below
+        table = table.astype(np.float64)  # narrower floats do not hold the limit below
     if not np.isfinite(table).all() or (table != np.floor(table)).any():
         raise ParameterError("'counts' must be whole numbers.")
     if (table < 0).any():
@@ -162,29 +162,29 @@ def whole_numbers(counts: Any) -> NDArray[np.int64]:
 
 
 NEGLIGIBLE = 1e-18
-"""Masses below this are dropped: a thousand of them stay below 1e-15."""
+"""Masses below this are dropped; a thousand of them stay below 1e-15."""
 
 
 SMALL = 256
-"""Counts below this are looked up."""
+"""The number of counts whose probabilities are stored in a table."""
 
 ROUNDING = 1e-12
-"""Rounding allowance of a distribution function outside [0, 1]."""
+"""The rounding allowance of a distribution function outside [0, 1]."""
 
 
 class HasCdf(Protocol):
     """Noise with a distribution function, such as a mechanism or a distribution of `scipy.stats`."""
 
     def cdf(self, x: Any, /) -> Any:
-        """Pr(noise <= x) for an array."""
+        """Return Pr(noise <= x) for an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyNoise:
-    """The limit of symmetric noise as epsilon goes to 0: a fair coin says if a count reads as empty."""
+    """The limit of symmetric noise as epsilon goes to 0: each count reads as empty with probability 1/2."""
 
     def cdf(self, x: Any, /) -> Floats:
-        """One half everywhere."""
+        """Return one half everywhere."""
         return np.full(doubles(x, "'x'").shape, 0.5)
 
 
@@ -193,7 +193,7 @@ class NoNoise:
     """The limit of noise as epsilon goes to infinity: counts are exact."""
 
     def cdf(self, x: Any, /) -> Floats:
-        """A step at 0."""
+        """Return 1 from 0 on, and 0 below."""
         return (doubles(x, "'x'") >= 0).astype(np.float64)
 
 
@@ -210,14 +210,14 @@ class Reading:
     threshold: float = 0.5
 
     def not_above(self, points: Floats, counts: Integers) -> Floats:
-        """Pr(noisy count <= point); the two shapes broadcast.
+        """Return Pr(noisy count <= point); the two shapes broadcast.
 
-        Raises ParameterError where the ``cdf`` does not return probabilities.
+        Raises ParameterError if the ``cdf`` does not return probabilities.
         """
         return self._chances(points, counts, below=False)
 
     def _chances(self, points: Floats, counts: Integers, *, below: bool) -> Floats:
-        """Pr(noisy count <= point), or with ``below`` Pr(noisy count < point)."""
+        """Return Pr(noisy count <= point), or with ``below`` Pr(noisy count < point)."""
         if getattr(self.mechanism, "bounding", None) is not None:
             bounded: Any = self.mechanism  # its law depends on the count
             at = np.nextafter(points, -math.inf) if below else points
@@ -237,7 +237,7 @@ class Reading:
         return np.clip(chance, 0.0, 1.0)
 
     def empty(self, counts: Integers) -> Floats:
-        """q: the probability that each count reads as empty, being below the threshold; same shape."""
+        """Return q, the probability that each count reads as empty, below the threshold, in its shape."""
         if counts.max(initial=0) < SMALL:
             return np.asarray(self._small[counts])
         return self._empty(counts)
@@ -247,13 +247,13 @@ class Reading:
 
     @functools.cached_property
     def _small(self) -> Floats:
-        """(SMALL,), q of the counts from 0 on, which most tables ask for several times."""
+        """(SMALL,), q of the counts from 0 on, stored because most tables need them several times."""
         return self._empty(np.arange(SMALL))
 
     def reach(self, largest: int) -> int:
         """Return the smallest count that reads as empty with negligible probability; at most ``largest``.
 
-        q is taken to fall with the count.
+        This assumes that q falls with the count.
         """
         size = SMALL
         while size < largest and self.empty(np.array([size]))[0] >= NEGLIGIBLE:
@@ -262,11 +262,11 @@ class Reading:
 
 
 def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], bool]:
-    """The readings of one mechanism, or of a list of them; and whether it was a list.
+    """Return the readings of one mechanism, or of a list of mechanisms, and whether it was a list.
 
     Raises
     ------
-    ParameterError : something without a ``cdf``, or an empty list.
+    ParameterError : a mechanism without a ``cdf``, or an empty list.
     """
     limit = real(threshold, "threshold")
     many = isinstance(mechanism, Sequence) and not isinstance(mechanism, str)

@@ -1,4 +1,4 @@
-"""The disclosure risk of a table of counts: every measure, method and attack by one function."""
+"""The disclosure risk of a table of counts: one function for every measure, method and attack."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Integers: TypeAlias = NDArray[np.int64]
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 
 MOST_RECORDS = {"expected": 10**10, "shrinkage": 10**7, "marginal": 10**7, "marginal_shrinkage": 10**7}
-"""The largest count of a cell, by measure; above it the sums are too long."""
+"""The largest number of records of a cell, by measure; the sums are too long for more."""
 
 QUICK = 1 << 12
-"""Counts, times noises, up to which starting threads would take longer than the threads save."""
+"""The number of counts times noises up to which starting threads takes longer than it saves."""
 
 
 def dr_ha(
@@ -55,39 +55,39 @@ def dr_ha(
 ) -> Any:
     """Return the disclosure risk from homogeneity attacks (DR-HA) on a table of counts with noise.
 
-    The risk of a cell is the probability that its noisy counts read as homogeneous, a single one of them
-    being at least ``threshold``, in a label that the cell truly holds. It is computed from the
-    confidential counts, and as confidential as they are.
+    The risk of a cell is the probability that its noisy counts read as homogeneous, with exactly one count
+    of at least ``threshold``, in a label that the cell truly holds. The risk is computed from the
+    confidential counts, and is as confidential as they are.
 
     Parameters
     ----------
     counts : (N, K) whole numbers, one row per cell of the quasi-identifiers, one column per label of the
-        sensitive attribute; or `Cells`, for a table with more labels than cells, or one used often.
-    mechanism : the noise of each count: a mechanism of `pdprivacy.mechanism`, bounded or not, or any
-        object with a method ``cdf``; or a list of them. Its sensitivity states the neighbours: 1 where they
-        differ by a record more or less, 2 (l1) or the root of 2 (l2) where a record is replaced.
-    measure : "local": of the counts as they are. "expected": averaged over multinomial counts with the
-        cell's size and proportions. "shrinkage": over proportions ~ Dirichlet(``alpha``), too.
-        "marginal": the expected risk over the ``sizes`` of cells. "marginal_shrinkage": the shrinkage
-        risk over ``sizes``, one number for a generic cell, whatever the ``average``.
-    average : over the non-empty cells equally ("cells"), or weighted by their records ("records"); None:
-        the risk of each cell, NaN where it is empty.
+        sensitive attribute; or `Cells`, for a table that has more labels than cells or is used often.
+    mechanism : the noise of each count: a mechanism of `pdprivacy.mechanism`, bounded or not, any object
+        with a method ``cdf``, or a list of these. Its sensitivity states the neighbours: 1 for an added or
+        removed record, 2 (l1) or the root of 2 (l2) for a replaced record.
+    measure : the counts that the risk is averaged over. "local": the counts as they are. "expected":
+        multinomial counts with the cell's size and proportions. "shrinkage": also over proportions ~
+        Dirichlet(``alpha``). "marginal": the expected risk over the ``sizes`` of cells.
+        "marginal_shrinkage": the shrinkage risk over ``sizes``, one number for a generic cell, for any
+        ``average``.
+    average : the average over the non-empty cells, with equal weights ("cells") or weighted by their records
+        ("records"); None: the risk of each cell, NaN for an empty cell.
     method : "exact"; "published", the source's closed forms, which are neither exact nor bounds (see
-        ``pdprivacy.risk.disclosure.published``); "monte_carlo", by simulation.
-    alpha : the parameter of the Dirichlet prior: a positive number for each label, one for all, "flat" (1
-        for all), or None: estimated from the table by maximum likelihood.
-    sizes : the distribution of the sizes of cells: as "observed", or "poisson" or "negative_binomial" by
+        ``pdprivacy.risk.disclosure.published``); or "monte_carlo", by simulation.
+    alpha : the parameter of the Dirichlet prior: a positive number for each label, one number for all labels,
+        "flat" (1 for all), or None, which estimates it from the table by maximum likelihood.
+    sizes : the distribution of the sizes of cells: "observed", or "poisson" or "negative_binomial", fitted by
         maximum likelihood.
-    zero_truncated : whether it is conditioned on at least one record, as only non-empty cells are at
-        risk. If not, it is fitted to all rows of the table, empty ones too, and a cell drawn empty has
+    zero_truncated : whether the sizes are conditioned on at least one record, as only non-empty cells are at
+        risk. If False, they are fitted to all rows of the table, empty ones too, and a cell drawn empty has
         no risk.
-    partial : a mixed cell that reads as homogeneous counts with the share of its records that have
+    partial : whether a mixed cell that reads as homogeneous counts with the share of its records that have
         the label (equation 7), and not as a whole (equation 6).
-    attack : "homogeneity"; or what may be concluded from mixed cells, too: "plurality", that a record has
-        the label with the largest released count (hard threshold), or "probabilistic", that it has a
-        label with its share of the released counts (soft threshold). The risk then is the probability
-        that this is right for a record of the cell; see ``pdprivacy.risk.attacks``. Exact for the local
-        risk.
+    attack : "homogeneity", or an attack that also concludes labels in mixed cells: "plurality" concludes the
+        label with the largest released count (hard threshold), "probabilistic" a label drawn by its share of
+        the released counts (soft threshold). The risk is then the probability that the label is right for a
+        record of the cell; see ``pdprivacy.risk.attacks``. These attacks are exact for the local risk.
     threshold : released counts below it read as empty.
     draws, postprocess, rng, progress : for "monte_carlo": the number of tables, at most a million; a function
         of each noisy table (N, K) that returns a table of the same shape; a seed or generator; whether to
@@ -95,14 +95,14 @@ def dr_ha(
 
     Returns
     -------
-    A float; for a list of mechanisms an array (E,); for ``average=None`` (N,) or (E, N). "monte_carlo":
+    A float; for a list of mechanisms an array (E,); for ``average=None`` (N,) or (E, N). With "monte_carlo",
     `Simulated`, a pair (risk, standard_error) of these.
 
     Raises
     ------
-    ParameterError : counts negative, fractional, of one label or of nobody, with more labels than cells;
-        a mechanism without ``cdf``; an alpha that is not positive or cannot be estimated; arguments that
-        do not fit each other. No message holds a count.
+    ParameterError : counts that are negative, fractional, all zero, of one label only, or with more labels
+        than cells; a mechanism without ``cdf``; an alpha that is not positive or cannot be estimated;
+        arguments that do not fit each other. No message holds a count.
 
     Source: Liu, Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
     frequency distribution", definitions 6 to 11.
@@ -146,7 +146,7 @@ def _table(counts: ArrayLike) -> Integers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskMeasure:
-    """The measure of `dr_ha` without a table; the parameters are those of `dr_ha`.
+    """A risk measure without a table; the parameters are those of `dr_ha`.
 
     Raises ParameterError for unknown names and for arguments that do not fit each other.
 
@@ -178,11 +178,11 @@ class RiskMeasure:
                 )
             if self.threshold != 0.5:
                 raise ParameterError(
-                    "'threshold' is for attack='homogeneity'; the others read whole numbers."
+                    "'threshold' is for attack='homogeneity'; the others read counts as whole numbers."
                 )
             if self.partial:
                 raise ParameterError(
-                    "'partial' is for attack='homogeneity'; the others count records anyway."
+                    "'partial' is for attack='homogeneity'; the others always count records."
                 )
         if self.partial and self.method == "published":
             raise ParameterError("'partial' has no published form.", 'method="exact".')
@@ -190,7 +190,7 @@ class RiskMeasure:
             raise ParameterError("'alpha' is for the shrinkage measures.", 'measure="shrinkage".')
 
     def fit(self, counts: Cells | Integers) -> FittedRisk:
-        """Fit the prior and the sizes that the measure needs; an estimate of ``alpha`` needs a table."""
+        """Return the measure with the fitted prior and sizes; an estimate of ``alpha`` needs a table."""
         cells, table = (counts, None) if isinstance(counts, Cells) else (Cells.of_checked(counts), counts)
         alpha = sizes = None
         if "shrinkage" in self.measure:
@@ -202,9 +202,9 @@ class RiskMeasure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedRisk:
-    """A measure of the risk of the cells of a table, with what was fitted to the table.
+    """A risk measure of the cells of a table, with the parameters fitted to the table.
 
-    ``alpha``: (K,), for the shrinkage measures, else None. ``sizes``: for the marginal ones, else None.
+    ``alpha``: (K,) for the shrinkage measures, else None. ``sizes``: for the marginal measures, else None.
     """
 
     asked: RiskMeasure
@@ -222,7 +222,7 @@ class FittedRisk:
         rng: RandomState,
         progress: bool | None,
     ) -> Simulated:
-        """Arrays, one entry per noise; the errors of different kinds of noise are independent."""
+        """Return simulated risks as arrays, one entry per noise, with independent errors."""
         generator = simulator(rng)
         found = [
             simulate(
@@ -245,9 +245,9 @@ class FittedRisk:
         return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
 
     def risks(self, noises: Sequence[Reading], average: Average | None = None) -> Floats:
-        """(E, U), the risk of each composition, or (E,) averages over the cells.
+        """Return (E, U), the risk of each composition, or averages (E,) over the cells.
 
-        Where there is much to do, the processors share out the noises.
+        For much work, several threads share the noises.
         """
         self._check_sizes()
         quick = self.cells.compositions.size * len(noises) <= QUICK
@@ -283,7 +283,7 @@ class FittedRisk:
         return total
 
     def _blocks(self, noises: Sequence[Reading]) -> Iterator[tuple[Any, Any, Floats]]:
-        """The risks block by block: which noises, which compositions, and their risks."""
+        """Yield the risks block by block: the noises, the compositions, and their risks."""
         asked, cells, every = self.asked, self.cells, slice(None)
         each: Iterator[Floats]
         if asked.method == "published":
@@ -303,7 +303,7 @@ class FittedRisk:
         yield from ((place, every, risks) for place, risks in enumerate(each))
 
     def _modelled(self, noises: Sequence[Reading]) -> Floats:
-        """(E, U) averages over a model of the counts."""
+        """Return averages (E, U) over a model of the counts."""
         cells, partial = self.cells, self.asked.partial
         if self.alpha is None:
             assert self.sizes is not None
@@ -318,22 +318,23 @@ class FittedRisk:
 def published(
     cells: Cells, reading: Reading, measure: str, alpha: Floats | None, sizes: Sizes | None
 ) -> Floats:
-    """(U,), the risk of each composition by the closed forms of the source, as printed, for comparison.
+    """Return (U,), the risk of each composition by the closed forms of the source, for comparison.
 
     Source: equations 13 to 17 (Laplace noise) and 22 to 26 (Gaussian noise), here for any noise by q(n), the
-    probability that a count of n reads as empty. In equations 13 and 22 the factor of the first sum stands
-    before both; it belongs to the first alone, as in equations 14 and 23, and is taken so.
+    probability that a count of n reads as empty. Equations 13 and 22 print the factor of the first sum before
+    both sums; it belongs to the first sum alone, as in equations 14 and 23, and is used so.
 
-    What is wrong with them:
+    The closed forms have two errors:
 
-    - A heterogeneous cell is taken for the composition (n - 1, 1, 0, ...). That is the worst with two labels
-      only: a cell (2, 1, 1) has a risk of 0.372 at epsilon 0.01, and 0.251 here. For large mixed cells it is
-      far too high: (10, 10, 10) at epsilon 1 has a risk below 1e-4, and 0.211 here. So it is no bound.
-    - Equations 16 and 25 weight each cell by the density of its own observed size. Definition 9 asks for the
+    - They treat a heterogeneous cell as the composition (n - 1, 1, 0, ...), which has the largest risk only
+      for two labels: a cell (2, 1, 1) has a risk of 0.372 at epsilon 0.01, and 0.251 here. For large mixed
+      cells the result is far too high: (10, 10, 10) at epsilon 1 has a risk below 1e-4, and 0.211 here. So
+      the closed forms are not bounds.
+    - Equations 16 and 25 weight each cell by the density of its own observed size. Definition 9 requires the
       expectation over sizes.
 
-    ``alpha``: (K,), for the shrinkage measures. ``sizes``: for the marginal ones; their sums have a weight
-    per observed size.
+    ``alpha``: (K,), for the shrinkage measures. ``sizes``: for the marginal measures, whose sums have a
+    weight per observed size.
     """
     labels, observed = cells.compositions.shape[1], cells.sizes
     n = observed if alpha is None or sizes is None else sizes.values
@@ -354,7 +355,7 @@ def published(
 
 
 def _scenarios(reading: Reading, n: Integers, labels: int) -> tuple[Floats, Floats]:
-    """The risk of a homogeneous cell of n records, and that of (n - 1, 1, 0, ...), 0 where n is 1."""
+    """Return the risks of a homogeneous cell of n records and of (n - 1, 1, 0, ...), 0 where n is 1."""
     q = reading.empty(np.array([0, 1]))
     hidden, one_less = reading.empty(n), reading.empty(np.maximum(n - 1, 1))
     first = q[0] ** (labels - 1) * (1 - hidden)
@@ -363,7 +364,7 @@ def _scenarios(reading: Reading, n: Integers, labels: int) -> tuple[Floats, Floa
 
 
 def _all_same(alpha: Floats, n: Integers) -> Floats:
-    """A_n, the probability that n records have one label, for proportions ~ Dirichlet(alpha)."""
+    """Return A_n, the probability that n records have one label, for proportions ~ Dirichlet(alpha)."""
     from scipy.special import gammaln
 
     total = alpha.sum()

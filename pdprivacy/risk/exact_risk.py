@@ -5,42 +5,42 @@ With independent noise on every count and q(n) = Pr(a count of n reads as empty)
 - the local risk of counts n_1, ..., n_K is
   sum over k with n_k > 0 of w_k · (1 - q(n_k)) · prod over k' != k of q(n_k'), with w_k = 1
   (equation 6 of the source), or n_k/n, the share of the records whose label is guessed rightly (equation 7);
-- the expected risk is its mean over multinomial counts with the cell's size and the cell's own
-  proportions (definition 7);
-- the shrinkage risk (definition 8) is the expected risk over proportions ~ Dirichlet(alpha), too;
+- the expected risk is the mean of the local risk over multinomial counts with the cell's size and the cell's
+  own proportions (definition 7);
+- the shrinkage risk (definition 8) is the mean of the expected risk over proportions ~ Dirichlet(alpha);
 - the marginal risk (definition 9) is the expected risk over sizes n ~ f with the cell's own proportions;
 - the marginal shrinkage risk (definition 10) is the shrinkage risk over sizes n ~ f, one number for a generic
   cell.
 
 Multinomial counts are independent Poisson counts given their total, and with plug-in proportions the
 Poisson rates are the observed counts. So the expected risk is one coefficient of a product of power
-series, one per label, that depend on the observed count alone:
+series, one per label, which depend only on the observed count:
 
     B_m(t) = sum_j q(j) Pois(j; m) t^j          the label reads as empty
-    A_m(t) = sum_{j>0} (1 - q(j)) Pois(j; m) t^j    it is there, and reads so
+    A_m(t) = sum_{j>0} (1 - q(j)) Pois(j; m) t^j    the label is present, and reads as present
 
     risk = [t^n] sum_k A_{n_k}(t) prod_{k'!=k} B_{n_k'}(t) / Pois(n; n)
 
-The coefficient is taken by a discrete Fourier transform, whose period is so long that what it folds
-into the coefficient stays below 1e-16. Compositions that begin alike share their products, and the
-last label of all is joined by one matrix product.
+The coefficient is computed by a discrete Fourier transform, whose period is long enough to keep the mass
+that it folds into the coefficient below 1e-16. Compositions with the same beginning share their products,
+and one matrix product joins the last label of all of them.
 
 The marginal risk is sum_n f(n) [t^n] G(t) / Pois(n; rate), where G is the same product for Poisson counts of
 one rate, used for the sizes near it.
 
-The shrinkage risk depends on a cell through its size alone: with B_k(t) = sum_j q(j) c_k(j) t^j,
+The shrinkage risk depends only on the size of a cell: with B_k(t) = sum_j q(j) c_k(j) t^j,
 A_k(t) = sum_{j>0} (1 - q(j)) c_k(j) t^j and the negative binomial masses c_k(j), proportional to
 Gamma(alpha_k + j) / (Gamma(alpha_k) j!) theta^j,
 
     risk(n) = [t^n] sum_k A_k(t) prod_{k'!=k} B_k'(t) / [t^n] prod_k sum_j c_k(j) t^j
 
-for any theta: sums of positive terms only, so that no digit is lost.
+for any theta. These are sums of positive terms, so no digits are lost.
 
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
 frequency distribution". Its closed forms (theorems 1 and 3) are neither exact nor bounds for cells with three
-or more labels; see `pdprivacy.risk.disclosure.published` for them. Its equations 16, 20, 25 and 29 weight
-each cell by the density of its own observed size, which is not the expectation that definition 9 states; here
-the expectation is taken.
+or more labels; `pdprivacy.risk.disclosure.published` returns them. Its equations 16, 20, 25 and 29 weight
+each cell by the density of its own observed size, which is not the expectation of definition 9; this module
+computes the expectation.
 """
 
 from __future__ import annotations
@@ -64,25 +64,25 @@ Integers: TypeAlias = NDArray[np.int64]
 Complex: TypeAlias = NDArray[np.complex128]
 
 WORKING_SET = 1 << 18
-"""Complex numbers per block, which stay in the cache."""
+"""The number of complex numbers of a block, which stay in the cache."""
 
 SINGLE = 1 << 18
-"""Multiply-adds of a matrix product that a library leaves to one thread."""
+"""The number of multiply-adds of a matrix product that a library leaves to one thread."""
 
 EACH = 20
-"""Multiply-adds that take as long as one number of a transform."""
+"""The number of multiply-adds that take as long as one number of a transform."""
 
 OVERHEAD = 20_000
-"""Multiply-adds that take as long as the fixed work for one block of compositions."""
+"""The number of multiply-adds that take as long as the fixed work for one block of compositions."""
 
 JOINED = 10 * OVERHEAD
-"""Multiply-adds that are saved where two small blocks are made one: the calls take longer than the work."""
+"""The multiply-adds saved by joining two small blocks, whose calls take longer than their work."""
 
 
 def local(cells: Cells, readings: Sequence[Reading], partial: bool = False) -> Iterator[Floats]:
-    """(U,), the local risk of each composition, one array per reading.
+    """Yield (U,), the local risk of each composition, one array per reading.
 
-    Definition 6 of the source, without its bounds; with ``partial`` by equation 7.
+    The risk is that of definition 6 of the source, without its bounds; with ``partial``, of equation 7.
 
     >>> from pdprivacy.risk import Cells, OnlyNoise
     >>> list(local(Cells.of([[2, 1, 1]]), [Reading(OnlyNoise())]))
@@ -106,12 +106,12 @@ def local(cells: Cells, readings: Sequence[Reading], partial: bool = False) -> I
 def expected(
     cells: Cells, readings: Sequence[Reading], partial: bool = False
 ) -> Iterator[tuple[Integers, Floats]]:
-    """The expected risks, block by block: which compositions (C,), and their risks (E, C).
+    """Yield the expected risks block by block: the compositions (C,), and their risks (E, C).
 
-    Exact to about 1e-16 times the square root of the size of the cell.
+    They are exact to about 1e-16 times the square root of the size of the cell.
     """
     same = np.flatnonzero(cells.compositions[:, -2] == 0)
-    if same.size:  # counts of a single label are the same in every draw
+    if same.size:  # a cell of a single label has the same counts in every draw
         yield same, np.array(list(local(cells.at(same), readings, partial)))
     for rows, period in _blocks(cells):
         block = _Block.of(cells.compositions[rows], period)
@@ -121,9 +121,10 @@ def expected(
 
 
 def expected_cost(counts: ArrayLike | Cells) -> int:
-    """The work of the expected risk for one noise, an estimate in multiply-adds; a second does about 1e9.
+    """Return an estimate of the work of the expected risk for one noise, in multiply-adds (1e9 a second).
 
-    Grows with the distinct mixed compositions and the root of their sizes. Errors as of `Cells.of`.
+    The work grows with the number of distinct mixed compositions and the root of their sizes. Raises the
+    errors of `Cells.of`.
 
     >>> from pdprivacy.risk import expected_cost
     >>> expected_cost([[2, 1, 1], [1, 2, 1]]) < 1e5
@@ -140,7 +141,7 @@ def expected_cost(counts: ArrayLike | Cells) -> int:
 
 
 def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
-    """Mixed compositions with transforms of the same length, as many as are worked on at a time."""
+    """Yield the rows of mixed compositions whose transforms have the same length, and this length."""
     mixed, labels = np.flatnonzero(cells.compositions[:, -2]), cells.compositions.shape[1]
     lengths = periods(cells.sizes[mixed])
     for shortest, period in _ranges(lengths, labels):
@@ -155,9 +156,9 @@ def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
 
 
 def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
-    """The shortest and the longest length of each block, the longest ones first.
+    """Return the shortest and the longest length of each block, the longest first.
 
-    All compositions of a block have the longest, where that takes less time than one block more.
+    All compositions of a block use the longest length, if that takes less time than another block.
     """
     distinct, numbers = (each[::-1].tolist() for each in np.unique(lengths, return_counts=True))
     found: list[tuple[int, int]] = []
@@ -172,7 +173,7 @@ def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Compositions with transforms of the same length; ``place``: (C, K), the counts by their place."""
+    """Compositions with transforms of one length; ``place``: (C, K), the places of counts in ``series``."""
 
     series: Series
     place: Integers
@@ -188,11 +189,11 @@ class _Block:
 
     @property
     def numbers(self) -> int:
-        """Complex numbers that one reading takes."""
+        """The number of complex numbers that one reading takes."""
         return 2 * len(self.place) * self.series.length + self.series.numbers
 
     def risks(self, readings: Sequence[Reading], partial: bool) -> Floats:
-        """(E, C) risks."""
+        """Return the risks (E, C)."""
         found = np.zeros((len(readings), len(self.place)))
         hidden = self.series.hidden(readings)
         rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
@@ -206,7 +207,7 @@ class _Block:
         return np.clip(found, 0.0, 1.0)
 
     def _visible(self, hidden: Floats) -> Integers:
-        """The rows whose risk is not negligible; ``hidden``: (D,), how much of each count is, at most."""
+        """Return the rows whose risk is not negligible; ``hidden``: (D,), the largest mass that is hidden."""
         none, one = np.ones(len(self.place)), np.zeros(len(self.place))
         for column in self.place.T:
             q = hidden[column]
@@ -215,7 +216,7 @@ class _Block:
         return np.flatnonzero(one > NEGLIGIBLE * self.at_size)
 
     def _joined(self, place: Integers, below: Complex, there: Complex) -> Floats:
-        """(E, C) coefficients at the size of each row."""
+        """Return the coefficients (E, C) at the size of each row."""
         beginnings, node = Beginnings.of(place[:, :-1])
         none, one = beginnings.products(below, there)
         # The coefficient is the mean of the transform: a scalar product of real vectors.
@@ -231,9 +232,9 @@ class _Block:
 
 
 def _product(left: Floats, right: Floats) -> Floats:
-    """(E, P, D) from (E, P, L) and (E, D, L), in pieces too small to be shared out among threads.
+    """Return (E, P, D) from (E, P, L) and (E, D, L), in pieces too small for a library to start threads.
 
-    The noises are shared out already.
+    Threads share the noises already.
     """
     noises, rows, length = left.shape
     piece = max(1, SINGLE // (length * right.shape[1]))
@@ -244,13 +245,13 @@ def _product(left: Floats, right: Floats) -> Floats:
 
 
 FOLDED = 1e-17
-"""Relative to the mass at the size of the cell, what a transform may fold into it."""
+"""The mass that a transform may fold into the mass at the size of the cell, relative to it."""
 
 LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()
-"""Even lengths of transforms that are quick, ascending."""
+"""Even lengths of quick transforms, ascending."""
 
 SHORT = 1 << 10
-"""The count up to which all readings are computed; above it only those that may read as empty."""
+"""The count up to which all readings are computed; above it, only those of counts that may read as empty."""
 
 STIRLING = np.array(
     [
@@ -261,11 +262,11 @@ STIRLING = np.array(
         ),
     ]
 )
-"""Remainder of Stirling's formula, n! = sqrt(2 pi n) (n/e)^n e^rest; a short series for larger n."""
+"""The remainder of Stirling's formula, n! = sqrt(2 pi n) (n/e)^n e^rest; larger n use a short series."""
 
 
 def poisson(rate: Floats, count: Integers) -> Floats:
-    """Poisson masses, to a relative 1e-14 around high rates, where logarithms of factorials lose digits."""
+    """Return Poisson masses, to a relative 1e-14 near high rates, where log-factorials lose digits."""
     n = np.maximum(count, 1).astype(np.float64)
     with np.errstate(divide="ignore", over="ignore"):
         mass = np.exp(n * _log1p_less(rate / n - 1)) * at_mean(count)
@@ -273,7 +274,7 @@ def poisson(rate: Floats, count: Integers) -> Floats:
 
 
 def at_mean(count: Integers) -> Floats:
-    """Poisson masses of counts of at least 1 where the count is the rate."""
+    """Return the Poisson masses of counts of at least 1 at a rate equal to the count."""
     n = np.maximum(count, 1).astype(np.float64)
     series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * n**2)) / n**2) / n**2) / n
     rest = np.where(n < len(STIRLING), STIRLING[np.minimum(count, len(STIRLING) - 1)], series)
@@ -281,7 +282,7 @@ def at_mean(count: Integers) -> Floats:
 
 
 def _log1p_less(x: Floats) -> Floats:
-    """log(1 + x) - x, without cancellation near 0."""
+    """Return log(1 + x) - x without cancellation near 0."""
     close = np.abs(x) < 0.05
     y = np.where(close, x, 0.0)
     series = np.zeros_like(x)
@@ -291,9 +292,10 @@ def _log1p_less(x: Floats) -> Floats:
 
 
 def periods(sizes: Integers, slack: int = 0) -> Integers:
-    """Lengths of transforms that fold next to nothing into the mass at each size, ``slack`` further off.
+    """Return lengths of transforms that fold at most `FOLDED` into the mass at each size.
 
-    By Bernstein's inequality: Pois(n + L; n) / Pois(n; n) <= exp(-L^2 / (2 (n + L / 3))).
+    ``slack``: the distance of the size from the rate. The lengths follow from Bernstein's inequality,
+    Pois(n + L; n) / Pois(n; n) <= exp(-L^2 / (2 (n + L / 3))).
     """
     log = -math.log(FOLDED)
     needed = np.ceil(log / 3 + np.sqrt(log**2 / 9 + 2 * log * sizes)).astype(np.int64)
@@ -309,7 +311,7 @@ def _spread(rates: Floats) -> Integers:
 class Hidden:
     """Counts that read as empty, for each reading: the masses (E, D, L) of the counts (D, L).
 
-    ``at_zero``: (E,), the probability that a count of 0 reads so.
+    ``at_zero``: (E,), the probability that a count of 0 reads as empty.
     """
 
     masses: Floats
@@ -325,8 +327,8 @@ class Hidden:
 class Series:
     """Generating functions of independent Poisson counts of ``rates``, centred at ``centres``, (D,) each.
 
-    ``first``: (D,), the least count of each whose mass is held. ``period``: the length of the transform, of
-    which the half is held.
+    ``first``: (D,), the least count of each rate whose mass is stored. ``period``: the length of the
+    transform, half of which is stored.
     """
 
     period: int
@@ -336,17 +338,17 @@ class Series:
 
     @classmethod
     def of(cls, rates: Floats, period: int) -> Series:
-        """Make the series of these rates, with masses that omit less than 1e-20."""
+        """Return the series of these rates, whose masses omit less than 1e-20."""
         centres = np.rint(rates).astype(np.int64)
         return cls(period, rates, centres, np.maximum(centres - _spread(rates), 0))
 
     def at(self, rates: Integers) -> Series:
-        """The series of some of the rates."""
+        """Return the series of some of the rates."""
         return Series(self.period, self.rates[rates], self.centres[rates], self.first[rates])
 
     @staticmethod
     def width(largest: float) -> int:
-        """Return the number of masses stored of each rate, where this is the largest rate."""
+        """Return the number of stored masses of each rate, given the largest rate."""
         return 2 * int(_spread(np.array(largest))) + 1
 
     @property
@@ -356,12 +358,12 @@ class Series:
 
     @property
     def numbers(self) -> int:
-        """Complex numbers that the transforms take for one reading."""
+        """The number of complex numbers that the transforms take for one reading."""
         return len(self.rates) * (2 * self.length + self.width(float(self.rates.max())))
 
     @property
     def weights(self) -> Floats:
-        """Weights with which the real parts of a half transform sum to the coefficient at the centre."""
+        """The weights with which the real parts of half a transform sum to the coefficient at the centre."""
         weights = np.full(self.length, 2.0 / self.period)
         weights[0] = weights[-1] = 1.0 / self.period  # periods are even
         return weights
@@ -385,7 +387,7 @@ class Series:
         return Hidden(q, counts, at_zero)
 
     def _masses(self, counts: Integers) -> Floats:
-        """(D, L), the masses of the counts: by ratios, from 0 on or from one near the mode on."""
+        """Return the masses (D, L) of the counts, by ratios from 0 or from a count near the mode."""
         ratios = self.rates[:, np.newaxis] / np.maximum(counts, 1)
         ratios[:, 0] = 1.0
         masses = np.cumprod(ratios, axis=1, out=ratios)
@@ -398,9 +400,9 @@ class Series:
         return masses
 
     def transforms(self, hidden: Hidden, partial: bool) -> tuple[Complex, Complex]:
-        """(E, D, length): of the counts that read as empty, and of those that are there and read so.
+        """Return the transforms (E, D, length) of counts that read as empty, and of counts read as present.
 
-        ``partial``: the latter are multiplied by the count.
+        The second transform is of positive counts; with ``partial``, its masses are multiplied by the count.
         """
         place = np.arange(self.length)
         angle = 2 * np.pi / self.period * place
@@ -419,11 +421,11 @@ class Series:
         else:
             nobody = np.exp(-rates) * back
             there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
-        there[:, self.rates == 0] = 0  # no reading concludes an absent label
+        there[:, self.rates == 0] = 0  # an absent label is never concluded rightly
         return below, there
 
     def _folded(self, mass: Floats) -> Complex:
-        """(E, D, length) from (E, D, L), folded to the period."""
+        """Return the transforms (E, D, length) of masses (E, D, L) folded to the period."""
         noises, rates, width = mass.shape
         padded = np.zeros((noises, rates, -(-width // self.period) * self.period))
         padded[:, :, :width] = mass
@@ -432,13 +434,13 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """The distinct beginnings of rows, as a tree: of each label, the parent and the place of each node."""
+    """The distinct beginnings of rows as a tree: for each label, the parent and the place of each node."""
 
     steps: tuple[tuple[Integers, Integers], ...]
 
     @classmethod
     def of(cls, place: Integers) -> tuple[Beginnings, Integers]:
-        """Return the tree of (C, K) rows in lexicographic order, and the node (C,) where each row ends."""
+        """Return the tree of rows (C, K) in lexicographic order, and the node (C,) where each row ends."""
         new = np.zeros(len(place), dtype=bool)
         new[0] = True
         node = np.zeros(len(place), dtype=np.int64)
@@ -452,11 +454,11 @@ class Beginnings:
 
     @property
     def most(self) -> int:
-        """Nodes of the widest level."""
+        """The number of nodes of the widest level."""
         return max(len(parent) for parent, _ in self.steps)
 
     def products(self, below: Complex, there: Complex) -> tuple[Complex, Complex]:
-        """(E, nodes, length): over the labels of each row, all read as empty; all but one that is there."""
+        """Return the products (E, nodes, length) with all labels read as empty, and with all but one."""
         none = np.ones((below.shape[0], 1, below.shape[2]), dtype=np.complex128)
         one = np.zeros_like(none)
         for parent, place in self.steps:
@@ -468,22 +470,22 @@ class Beginnings:
 
 
 DIRECT = 2048
-"""Products of series up to this length are summed term by term; longer ones by Fourier transforms."""
+"""The length up to which products of series are summed term by term; longer ones use Fourier transforms."""
 
 MARGINAL_NUMBERS = 1 << 20
-"""Complex numbers of marginal risks per block."""
+"""The number of complex numbers of a block of marginal risks."""
 
 READINGS = 4
-"""Readings whose marginal risks are worked on at a time."""
+"""The number of readings whose marginal risks are computed at a time."""
 
 
 # ---------------------------------------------------------------- over a prior on the proportions
 
 
 def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], partial: bool = False) -> Floats:
-    """(E, S), the shrinkage risk of cells of the given sizes (S,), distinct and ascending, at least 1.
+    """Return (E, S), the shrinkage risk of cells of the sizes (S,), distinct, ascending and at least 1.
 
-    Exact to about 1e-13 up to 2,048 records in a cell, and to about 1e-15 times the size beyond.
+    It is exact to about 1e-13 for up to 2,048 records in a cell, and to about 1e-15 times larger sizes.
 
     >>> from pdprivacy.risk import OnlyNoise
     >>> shrinkage(np.array([1, 10]), np.ones(2), [Reading(OnlyNoise())]).round(3)
@@ -515,7 +517,7 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
 
 
 def _near(sizes: Integers, total: float) -> Iterator[tuple[int, int]]:
-    """Ranges of sizes that one theta serves: none is so far from the mean that its mass vanishes."""
+    """Yield ranges of sizes for one theta each, near enough to the mean that no mass vanishes."""
     stop = len(sizes)
     while stop:
         largest = float(sizes[stop - 1])
@@ -526,9 +528,9 @@ def _near(sizes: Integers, total: float) -> Iterator[tuple[int, int]]:
 
 
 def _negative_binomial(alpha: float, largest: int, total: float) -> Floats:
-    """(largest + 1,) masses up to a factor: the mean of all labels together is ``largest``.
+    """Return masses (largest + 1,) up to a factor; the mean of all labels together is ``largest``.
 
-    By ratios from the mode on, so that neither end overflows.
+    They are computed by ratios from the mode, so that neither end overflows.
     """
     theta = largest / (total + largest)
     mode = min(int(largest * (alpha - 1) / total), largest) if alpha > 1 else 0
@@ -541,13 +543,13 @@ def _negative_binomial(alpha: float, largest: int, total: float) -> Floats:
 
 
 def _joined(first: Floats, second: Floats) -> Floats:
-    """The product of two power series, as long as the longer one."""
+    """Return the product of two power series, as long as the longer one."""
     length = max(first.size, second.size)
     if min(first.size, second.size) <= DIRECT:
         return np.convolve(first, second)[:length]
     from scipy.signal import fftconvolve
 
-    # Nearly all mass may be at 0, and a transform would lose the rest beside it.
+    # Nearly all mass may be at 0, and a transform would lose the small masses.
     found = np.zeros(length)
     found[: second.size] = first[0] * second
     found[: first.size] += second[0] * first
@@ -560,9 +562,9 @@ def _joined(first: Floats, second: Floats) -> Floats:
 
 
 def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: bool = False) -> Floats:
-    """(E, U), the marginal risk of each composition: of cells with its proportions and a size ~ ``sizes``.
+    """Return (E, U), the marginal risk of each composition, for its proportions and a size ~ ``sizes``.
 
-    Exact to about 1e-12.
+    It is exact to about 1e-12.
     """
     proportions, place = np.unique(
         cells.compositions / cells.sizes[:, np.newaxis], axis=0, return_inverse=True
@@ -584,7 +586,7 @@ def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: b
 
 
 def _groups(values: Integers) -> Iterator[tuple[int, int]]:
-    """Ranges of sizes within five standard deviations of a Poisson law: none has a small mass there."""
+    """Yield ranges of sizes within five standard deviations of a Poisson law, where no mass is small."""
     start = 0
     while start < len(values):
         reach = values[start] + 2 + math.ceil(5 * math.sqrt(values[start]))
@@ -602,7 +604,7 @@ def _at_sizes(
     readings: Sequence[Reading],
     partial: bool,
 ) -> Floats:
-    """(E, C), the sum over sizes of ``factor`` times the coefficient at the size."""
+    """Return (E, C), the sum over sizes of ``factor`` times the coefficient at the size."""
     values, place = np.unique(rate * proportions, return_inverse=True)
     place = place.reshape(proportions.shape)
     series = Series.of(values, period)
@@ -621,5 +623,5 @@ def _at_sizes(
 def marginal_shrinkage(
     sizes: Sizes, alpha: Floats, readings: Sequence[Reading], partial: bool = False
 ) -> Floats:
-    """(E,), the marginal shrinkage risk of a generic cell."""
+    """Return (E,), the marginal shrinkage risk of a generic cell."""
     return np.asarray(shrinkage(sizes.values, alpha, readings, partial) @ sizes.chances)

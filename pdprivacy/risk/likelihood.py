@@ -1,16 +1,16 @@
 """Maximum likelihood: the Dirichlet prior of the proportions of labels, and the sizes of cells.
 
-An estimate is returned only if it is a maximum; a likelihood that is highest in a limit has no estimate,
-and that is an error. The estimates are computed from confidential counts and are confidential too.
+An estimate is returned only if it is a maximum; a likelihood that is highest in a limit has no estimate and
+raises an error. The estimates are computed from confidential counts and are confidential, too.
 
-Both likelihoods are sums of log(a + j) over j below each count, so they depend on the data only through how
-many cells have each count. Written with phi = 1/a they are smooth at phi = 0, the law without overdispersion
-(multinomial, Poisson). The other parameters have one best value for each phi; what is left is a function of
-phi alone, whose every maximum is looked for and compared with the limits.
+Both likelihoods are sums of log(a + j) over j below each count, so they depend on the data only through the
+number of cells with each count. As functions of phi = 1/a they are smooth at phi = 0, the law without
+overdispersion (multinomial, Poisson). The other parameters have one best value for each phi. The remaining
+function of phi alone is searched for all its maxima, which are compared with the limits.
 
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized
-frequency distribution", sections 3.2, 4.1 and S2. The moment estimates of S2 divide by zero for two labels;
-nothing here uses them.
+frequency distribution", sections 3.2, 4.1 and S2. The moment estimates of S2 divide by zero for two labels
+and are not used here.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Integers: TypeAlias = NDArray[np.int64]
 
 Tally: TypeAlias = tuple[Integers, Integers]
 
-NODES = 8  # nodes for a run of equal terms; their error is below 1e-15, see _run
-SINGLE = 64  # up to here every term of a sum stands for itself
+NODES = 8  # nodes for a run of terms of equal weight, with an error below 1e-15; see _run
+SINGLE = 64  # the number of first terms of a sum that are added one by one
 
 
 def tally_of(counts: Integers) -> Tally:
-    """The distinct positive counts, ascending, and how many cells have each."""
+    """Return the distinct positive counts, ascending, and the number of cells with each count."""
     if counts.max() < 4 * len(counts) + 1024:
         cells = np.bincount(counts)
         cells[0] = 0
@@ -51,17 +51,17 @@ def tally_of(counts: Integers) -> Tally:
 
 
 def moments_of(tally: Tally) -> tuple[int, int]:
-    """The sums of n and of n (n - 1) over the cells, exactly."""
+    """Return the exact sums of n and of n (n - 1) over the cells."""
     pairs = list(zip(tally[0].tolist(), tally[1].tolist(), strict=True))
     return sum(cells * n for n, cells in pairs), sum(cells * n * (n - 1) for n, cells in pairs)
 
 
 def _run(first: Integers, lengths: Integers) -> tuple[Floats, Floats]:
-    """Gauss nodes and weights (R, NODES) for the sum of f(j) over each run of whole numbers j.
+    """Return Gauss nodes and weights (R, NODES) for the sum of f(j) over each run of whole numbers j.
 
-    Exact for polynomials of degree 15 (orthogonal on equidistant points: the discrete
-    Chebyshev polynomials). Runs are at most half as long as their first number, so log(a + j)
-    and its like converge by a factor of 98 with each node.
+    They are exact for polynomials of degree 15, by the discrete Chebyshev polynomials, which are
+    orthogonal on equidistant points. Runs are at most half as long as their first number, so sums of
+    log(a + j) and similar functions converge by a factor of 98 with each node.
     """
     k = np.arange(1, NODES)
     beside = np.sqrt(k**2 * (lengths[:, np.newaxis].astype(float) ** 2 - k**2) / (4 * (4 * k**2 - 1)))
@@ -74,9 +74,9 @@ def _run(first: Integers, lengths: Integers) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Points x and weights w: the sum of w f(x) is the sum over cells of f(0) + ... + f(n - 1).
+    """Points x and weights w, with the sum of w f(x) equal to the sum over cells of f(0) + ... + f(n - 1).
 
-    ``of`` (P,) is the column of the table that a point belongs to.
+    ``of``: (P,), the column of the table to which each point belongs.
     """
 
     points: Floats
@@ -86,7 +86,7 @@ class Steps:
 
     @classmethod
     def over(cls, tallies: Sequence[Tally]) -> Steps:
-        """Make the steps of columns with at least one record each."""
+        """Return the steps of columns with at least one record each."""
         points, weights, of = [], [], []
         for column, (values, cells) in enumerate(tallies):
             top = int(values[-1])
@@ -111,7 +111,7 @@ class Steps:
         return cls(np.concatenate(points), np.concatenate(weights), np.concatenate(of), len(tallies))
 
     def sums(self, terms: Floats) -> Floats:
-        """(columns,) sums of the weighted terms, one for each point."""
+        """Return sums (columns,) of the weighted ``terms``, which hold one term for each point."""
         totals = np.bincount(self.of, weights=self.weights * terms, minlength=self.columns)
         return np.asarray(totals, dtype=np.float64)
 
@@ -135,7 +135,7 @@ def log_grid(low: float, high: float, per_decade: int) -> list[float]:
 
 
 LEAST_ALPHA, MOST_ALPHA = 1e-300, 1e15
-"""Below and beyond, draws underflow, and a prior is the proportions themselves."""
+"""The range of alpha: below it draws underflow, and beyond it a prior is the proportions themselves."""
 
 FLAT = "'alpha' may be given: alpha=\"flat\", or alpha=[...] with one positive number per label."
 
@@ -148,7 +148,7 @@ def _no_alpha(reason: str) -> ParameterError:
 class _Labels:
     """The Dirichlet-multinomial likelihood at alpha = p / phi, with the best p for each phi.
 
-    ``start`` is p at phi = 0; ``extra``, how many labels cells hold beyond the first, summed.
+    ``start``: p at phi = 0. ``extra``: the number of labels beyond the first in a cell, summed over cells.
     """
 
     labels: Steps
@@ -157,10 +157,10 @@ class _Labels:
     extra: int
 
     def proportions(self, phi: float) -> Floats:
-        """(K,) the best p, summing to 1.
+        """Return the best p (K,), which sums to 1.
 
-        The likelihood is concave in p: G_k(p_k) = 1 / (its derivative in p_k) has the same value for
-        all k. Each G_k is concave and increasing, so Newton's method on these equations converges.
+        The likelihood is concave in p, and at its maximum G_k(p_k) = 1 / (its derivative in p_k) has the same
+        value for all k. Each G_k is concave and increasing, so Newton's method on these equations converges.
         """
         shares = self.start
         for _ in range(200):
@@ -171,7 +171,7 @@ class _Labels:
             offset = first / second - shares
             step = slope * ((1 + offset.sum()) / slope.sum()) - offset - shares
             longest = float((-step / shares).max())
-            if longest >= 1:  # to within the positive numbers
+            if longest >= 1:  # keep the shares positive
                 step *= 0.9 / longest
             shares = np.asarray(shares + step)
             shares /= shares.sum()
@@ -180,24 +180,24 @@ class _Labels:
         raise _no_alpha("the search for it did not converge")
 
     def slope(self, phi: float) -> float:
-        """The derivative of the log-likelihood in phi, p being the best."""
+        """Return the derivative of the log-likelihood in phi, at the best p."""
         x, y = self.labels.points, self.sizes.points
         shares = self.proportions(phi)[self.labels.of]
         own, whole = 1 / (shares + x * phi), 1 / (1 + y * phi)
         if self.sizes.sums(whole)[0] > self.sizes.sums(1 - whole)[0]:
             return float(self.labels.sums(x * own).sum() - self.sizes.sums(y * whole)[0])
-        # The same with what cancels left out: x phi / (p + x phi) = 1 - p / (p + x phi).
+        # The same without the terms that cancel: x phi / (p + x phi) = 1 - p / (p + x phi).
         rest = self.sizes.sums(whole * (y > 0))[0] - self.labels.sums(shares * own * (x > 0)).sum()
         return float(rest - self.extra) / phi
 
     def value(self, phi: float) -> float:
-        """The log-likelihood, p being the best, but for a constant."""
+        """Return the log-likelihood at the best p, up to a constant."""
         shares = self.proportions(phi)[self.labels.of]
         mixed = self.labels.sums(np.log(shares + self.labels.points * phi)).sum()
         return float(mixed - self.sizes.sums(np.log1p(self.sizes.points * phi)).sum())
 
     def relative_score(self, alpha: Floats) -> float:
-        """The derivatives in log alpha, relative to what they are the difference of; the largest."""
+        """Return the largest derivative in log alpha, relative to the two terms whose difference it is."""
         total = alpha.sum()
         own = self.labels.sums(alpha[self.labels.of] / (alpha[self.labels.of] + self.labels.points))
         share = alpha / total
@@ -206,7 +206,7 @@ class _Labels:
 
 
 def dirichlet_alpha(counts: ArrayLike) -> Floats:
-    """(K,) maximum-likelihood alpha of Dirichlet-multinomial cells, from counts (N, K).
+    """Return the maximum-likelihood alpha (K,) of Dirichlet-multinomial cells, from counts (N, K).
 
     The labels of a cell are multinomial given its size, with proportions drawn from a
     Dirichlet(alpha) for each cell. Empty cells add nothing. The best of all maxima is returned,
@@ -214,10 +214,10 @@ def dirichlet_alpha(counts: ArrayLike) -> Floats:
 
     Raises
     ------
-    ParameterError : as `Cells.of`; or the likelihood has no maximum:
-        no cell holds two records (alpha. is not seen), a label has no record (its alpha falls to
-        0), every cell is homogeneous (alpha falls to 0), or the cells differ no more than draws
-        from common proportions do (alpha grows without end). No message holds a count.
+    ParameterError : as `Cells.of`, or if the likelihood has no maximum: no cell holds two records (the sum
+        of alpha is undetermined), a label has no record (its alpha falls to 0), every cell is homogeneous
+        (alpha falls to 0), or the cells differ no more than draws from common proportions do (alpha grows
+        without bound). No message holds a count.
 
     Source: the likelihood of section S2; Minka 2000, "Estimating a Dirichlet distribution".
 
@@ -244,7 +244,7 @@ def dirichlet_alpha(counts: ArrayLike) -> Floats:
 
     # At phi = 0 the slope is a rational number.
     slope = sum((Fraction(both * records, own) for own, both in moments), start=Fraction(-pairs))
-    # The likelihood is smooth below `low`. From `high` on the slope is negative:
+    # The likelihood is smooth below `low`. The slope is negative from `high`:
     # phi * slope < (sum over j >= 1 of the cells larger than j, divided by j) / phi - extra.
     low = 1e-3 * min(part / float(values[-1]) for part, (values, _) in zip(share, tallies, strict=True))
     inner = model.sizes.points > 0
@@ -268,16 +268,16 @@ def dirichlet_alpha(counts: ArrayLike) -> Floats:
 
 
 def checked_alpha(alpha: Any, counts: ArrayLike | None, labels: int) -> Floats:
-    """(K,) positive alpha, one per label.
+    """Return positive alpha (K,), one per label.
 
     Parameters
     ----------
-    alpha : None, the maximum-likelihood estimate from ``counts`` (N, K); ``"flat"``, 1 for each
-        label; a positive number, for each label; or K positive numbers.
+    alpha : None for the maximum-likelihood estimate from ``counts`` (N, K); ``"flat"`` for 1 for each
+        label; a positive number for each label; or K positive numbers.
 
     Raises
     ------
-    ParameterError : anything else, a wrong number of numbers; as `dirichlet_alpha`.
+    ParameterError : any other alpha, or a wrong number of numbers; and as `dirichlet_alpha`.
 
     >>> checked_alpha("flat", None, 3)
     array([1., 1., 1.])
@@ -311,9 +311,9 @@ def checked_alpha(alpha: Any, counts: ArrayLike | None, labels: int) -> Floats:
 SizeModel: TypeAlias = Literal["observed", "poisson", "negative_binomial"]
 
 DROPPED = 1e-13
-"""The largest total chance of the sizes that `size_distribution` leaves out."""
+"""The largest total probability of the sizes that `size_distribution` leaves out."""
 MOST_SIZES = 2**24
-"""The most sizes that `size_distribution` lists above the most frequent one."""
+"""The largest number of sizes that `size_distribution` lists above the most frequent size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,8 +323,8 @@ class Sizes:
     Parameters
     ----------
     values : (S,) sizes, ascending and at least 1.
-    chances : (S,) their probabilities. They sum to 1 if empty cells are excluded, and else to the
-        probability of a cell that is not empty.
+    chances : (S,) their probabilities, which sum to 1 if empty cells are excluded, and otherwise to the
+        probability of a non-empty cell.
     model : ``"observed"``, ``"poisson"`` or ``"negative_binomial"``.
     parameters : estimates by name: ``lambda``, and ``r`` of the negative binomial.
 
@@ -339,14 +339,14 @@ class Sizes:
 
 
 def _gap(z: float) -> float:
-    """(z - log(1 + z)) / z**2 for z >= 0."""
+    """Return (z - log(1 + z)) / z**2 for z >= 0."""
     if z > 0.1:
         return (z - math.log1p(z)) / z**2
     return math.fsum((-z) ** k / (k + 2) for k in range(18))
 
 
 def _excess(y: float) -> float:
-    """1 / (1 - exp(-y)) - 1/y for y >= 0."""
+    """Return 1 / (1 - exp(-y)) - 1/y for y >= 0."""
     if y > 0.03:
         return -1 / math.expm1(-y) - 1 / y
     return 0.5 + y / 12 - y**3 / 720 + y**5 / 30240
@@ -354,7 +354,7 @@ def _excess(y: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _SizeDistribution:
-    """Negative binomial with mean ``mean`` and r = 1/phi; Poisson at phi = 0; f(0) = exp(-empty)."""
+    """The negative binomial with mean ``mean`` and r = 1/phi; Poisson at phi = 0; f(0) = exp(-empty)."""
 
     mean: float
     phi: float
@@ -364,14 +364,14 @@ class _SizeDistribution:
         return math.log1p(self.mean * self.phi) / self.phi if self.phi else self.mean
 
     def log_ratio(self, sizes: Floats) -> Floats:
-        """log(f(n + 1) / f(n))."""
+        """Return log(f(n + 1) / f(n))."""
         ratio = 1 + sizes * self.phi  # in place: there may be millions
         ratio *= self.mean / (1 + self.mean * self.phi)
         ratio /= 1 + sizes
         return np.log(ratio, out=ratio)
 
     def mode(self) -> int:
-        """The most frequent size of at least 1."""
+        """Return the most frequent size of at least 1."""
         return max(1, math.floor(self.mean * (1 - self.phi)))
 
 
@@ -386,7 +386,7 @@ class _Counted:
     truncated: bool
 
     def law(self, phi: float) -> _SizeDistribution:
-        """The best law with this phi: its mean size is the observed one."""
+        """Return the best law with this phi, whose mean size is the observed mean."""
         if not self.truncated:
             return _SizeDistribution(self.records / self.cells, phi)
         from scipy.optimize import brentq
@@ -403,18 +403,18 @@ class _Counted:
         return _SizeDistribution(root * float(exprel(phi * root)), phi)
 
     def slope(self, phi: float) -> float:
-        """The derivative of the log-likelihood in phi; above 1, phi**2 times that."""
+        """Return the derivative of the log-likelihood in phi, times phi**2 for phi above 1."""
         law, points = self.law(phi), self.steps.points
         if phi <= 1:
             own = self.steps.sums(points / (1 + points * phi))[0]
             return float(own) - self.records * law.mean * _gap(phi * law.mean)
-        # Minus the derivative in r; if truncated, what cancels is left out.
+        # Minus the derivative in r; if truncated, without the terms that cancel.
         rest = self.cells * phi * law.empty * (_excess(law.empty) if self.truncated else 1.0)
         above = points > 0 if self.truncated else True
         return rest - float(self.steps.sums(np.where(above, 1 / (points + 1 / phi), 0.0))[0])
 
     def last_slope(self) -> float:
-        """The slope in the limit r -> 0, the logarithmic series."""
+        """Return the slope in the limit r -> 0, the logarithmic series."""
         if not self.truncated:
             return -math.inf
         points = self.steps.points
@@ -422,7 +422,7 @@ class _Counted:
         return self.cells * self.series() / 2 - float(own)
 
     def series(self) -> float:
-        """-log(lambda) in the limit r -> 0."""
+        """Return -log(lambda) in the limit r -> 0."""
         from scipy.optimize import brentq
         from scipy.special import exprel
 
@@ -433,20 +433,20 @@ class _Counted:
         return float(brentq(lambda y: math.log(exprel(y)) - goal, goal, high, xtol=1e-300, rtol=1e-15))
 
     def value(self, phi: float) -> float:
-        """The log-likelihood but for a constant."""
+        """Return the log-likelihood, up to a constant."""
         law = self.law(phi)
         own = float(self.steps.sums(np.log1p(self.steps.points * phi))[0])
         own += self.records * (math.log(law.mean) - math.log1p(phi * law.mean)) - self.cells * law.empty
         return own - (self.cells * math.log(-math.expm1(-law.empty)) if self.truncated else 0.0)
 
     def last_value(self) -> float:
-        """The log-likelihood in the limit r -> 0, but for the same constant."""
+        """Return the log-likelihood in the limit r -> 0, up to the same constant."""
         rate, points = self.series(), self.steps.points
         own = float(self.steps.sums(np.log(np.where(points > 0, points, 1.0)))[0])
         return own + self.records * math.log(-math.expm1(-rate)) - self.cells * math.log(rate)
 
     def overdispersed(self) -> _SizeDistribution:
-        """The best law with phi > 0."""
+        """Return the best law with phi > 0."""
         first = self.pairs - self.records * self.law(0.0).mean
         if not self.truncated:  # exactly
             first = float(Fraction(self.pairs * self.cells - self.records**2, self.cells))
@@ -474,7 +474,7 @@ class _Counted:
 
 
 def _chances(law: _SizeDistribution, truncated: bool) -> tuple[Integers, Floats]:
-    """The sizes of at least 1 and their probabilities, less `DROPPED`."""
+    """Return the sizes of at least 1 and their probabilities, except sizes of total mass `DROPPED`."""
     mode, reach = law.mode(), 64
     limit = 1 / (1 + law.mean * law.phi)
     while True:  # upwards; the ratios of neighbours move towards 1 - limit
@@ -507,22 +507,23 @@ def _chances(law: _SizeDistribution, truncated: bool) -> tuple[Integers, Floats]
 def _further(reach: int) -> int:
     if reach >= MOST_SIZES:
         raise ParameterError(
-            f"The fitted distribution of sizes has more than {MOST_SIZES:,} sizes of some probability.",
+            f"The fitted distribution has more than {MOST_SIZES:,} sizes of non-negligible probability.",
             'sizes="observed".',
         )
     return min(2 * reach, MOST_SIZES)
 
 
 def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncated: bool = True) -> Sizes:
-    """The distribution of the size of a cell, as observed or by maximum likelihood.
+    """Return the distribution of the size of a cell, as observed or by maximum likelihood.
 
     Parameters
     ----------
-    sizes_of_cells : (N,) records of every cell of the table, empty cells included.
+    sizes_of_cells : (N,) the number of records of every cell of the table, empty cells included.
     model : ``"observed"``, the relative frequencies; ``"poisson"``, ``lambda**n exp(-lambda) / n!``;
         ``"negative_binomial"``, ``binom(n + r - 1, r - 1) (1 - lambda)**n lambda**r``.
-    zero_truncated : the law given n >= 1, fitted to the cells that are not empty. Otherwise the
-        plain law, fitted to all cells; what the chances lack of 1 is the chance of an empty cell.
+    zero_truncated : whether to return the law given n >= 1, fitted to the non-empty cells. If False, the
+        plain law is fitted to all cells, and one minus the sum of its chances is the probability of an
+        empty cell.
 
     Returns
     -------
@@ -531,11 +532,11 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
 
     Raises
     ------
-    ParameterError : an unknown model; sizes that are not whole numbers, none negative and not all
-        zero; a likelihood without a maximum: non-empty cells that all have one record, for a
-        truncated law (lambda falls to 0, or r without bounds); sizes that vary no more than a
-        Poisson distribution, or so much that r falls to 0, for the negative binomial; a law with
-        more than 2**24 sizes of some probability. No message holds a size.
+    ParameterError : an unknown model; sizes that are negative, fractional or all zero; a likelihood
+        without a maximum: for a truncated law, non-empty cells that all have one record (lambda falls to
+        0, or r is unbounded); for the negative binomial, sizes that vary no more than a Poisson
+        distribution, or so much that r falls to 0; a law with more than 2**24 sizes of non-negligible
+        probability. No message holds a size.
 
     Source: the models of section 4.1.
 

@@ -1,13 +1,13 @@
-"""Disclosure risk by Monte Carlo: draw counts, release them, and read them, many times.
+"""Disclosure risk by Monte Carlo: draw counts, release them and read them, many times.
 
-A draw takes the true counts from the model of the measure, adds the noise of the mechanism,
-applies a postprocessing step where one is given, and lets the intruder read the result. It serves
-where no sum does, as for constraints that tie cells together, and as a check of the exact risks.
+A draw takes the true counts from the model of the measure, adds the noise of the mechanism, applies a
+postprocessing step if there is one, and lets the intruder read the result. Simulation serves where no
+sum does, as for constraints that tie cells together, and as a check of the exact risks.
 
 ======================  =================================================================
 measure                 true counts of a non-empty cell with n records
 ======================  =================================================================
-"local"                 the observed ones
+"local"                 the observed counts
 "expected"              multinomial(n, observed proportions)
 "shrinkage"             multinomial(n, p) with p ~ Dirichlet(alpha)
 "marginal"              multinomial(m, observed proportions) with m ~ sizes
@@ -47,19 +47,19 @@ Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marg
 Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
 
 MOST_DRAWS = 10**6
-"""Tables that are drawn at most."""
+"""The largest number of tables."""
 
 NUMBERS = 2**18
-"""Counts drawn at a time: a dozen arrays of them are 25 MB."""
+"""The number of counts drawn at a time; a dozen arrays of this size take 25 MB."""
 LONG = 50
-"""Batches of so many counts from which on they take a second."""
+"""The number of batches of `NUMBERS` counts that take about a second."""
 
 
 class Simulated(NamedTuple):
     """A simulated risk and the standard error of the simulation; floats, or arrays of one shape.
 
-    A standard error of 0 says that all draws gave the same risk, not that it is certain: what
-    happens less than once in ``draws`` is easily missed.
+    A standard error of 0 means that all draws gave the same risk, not that the risk is certain: an event
+    that happens less than once in ``draws`` is easily missed.
     """
 
     risk: Any
@@ -87,32 +87,33 @@ def simulate(
     Parameters
     ----------
     table : (N, K) whole numbers, one row per cell of the quasi-identifiers, one column per label.
-    mechanism : a mechanism of `pdprivacy.mechanism`, bounded or not, or a distribution of
-        `scipy.stats`: what has a ``sample(values, rng)`` or an ``rvs``.
-    measure : what the true counts are, see the top of this page. ``alpha`` (K,) belongs to
-        "shrinkage", ``sizes`` to "marginal", and both to "marginal_shrinkage", where every non-empty
-        cell is drawn as a generic one. Empty cells stay empty.
-    average : over the non-empty cells equally ("cells"), weighted by their observed records
-        ("records"), or the risk of each cell, NaN where it is empty (None). A cell that a draw
-        makes empty counts with risk 0.
-    attack : what the intruder concludes for the records of a cell. "homogeneity": the only label with
+    mechanism : a mechanism of `pdprivacy.mechanism`, bounded or not, a distribution of `scipy.stats`, or
+        any object with a method ``sample(values, rng)`` or ``rvs``.
+    measure : the model of the true counts, see the top of this page. "shrinkage" needs ``alpha`` (K,),
+        "marginal" needs ``sizes``, and "marginal_shrinkage", which draws every non-empty cell as a
+        generic cell, needs both. Empty cells stay empty.
+    average : the average over the non-empty cells, with equal weights ("cells") or weighted by their
+        observed records ("records"), or None: the risk of each cell, NaN for an empty cell. A cell that a
+        draw makes empty counts with risk 0.
+    attack : the conclusion of the intruder for the records of a cell. "homogeneity": the only label with
         a released count of at least ``threshold``; right if the cell holds it, or, with ``partial``,
         for the share of its records that have it. The other two read counts as the nearest whole
-        numbers, below 0 as 0, and are right for the share of the records that have the label:
-        "plurality" concludes the label of the largest count, one at random where several are;
-        "probabilistic" a random label, with the shares of the counts as probabilities. Both
-        conclude nothing where all are 0.
-    draws : the number of simulated tables, 2 or more.
-    postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape;
-        called once per draw. Without it cells are simulated apart, and memory is bounded for
-        tables of any size.
+        numbers, and negative ones as 0, and are right for the share of the records that have the label:
+        "plurality" concludes the label of the largest count, one at random on a tie; "probabilistic"
+        concludes a random label, with the shares of the counts as probabilities. Both conclude nothing
+        if all counts are 0.
+    draws : the number of simulated tables, at least 2.
+    postprocess : a function of the noisy (N, K) table, float64, that returns a table of its shape; it is
+        called once per draw. Without it, cells are simulated separately, with bounded memory for tables of
+        any size.
     progress : whether to show a progress bar, which needs tqdm; None: in long calls of interactive sessions
         (``pdprivacy.show.progress``).
 
     Raises
     ------
-    ParameterError : ``draws`` or ``rng`` is off; a mechanism that cannot be drawn from; a ``postprocess``
-        that returns something else. No message holds a count. `pdprivacy.risk.dr_ha` checks the rest.
+    ParameterError : invalid ``draws`` or ``rng``, a mechanism that cannot be drawn from, or a ``postprocess``
+        that does not return a table of this shape. No message holds a count. `pdprivacy.risk.dr_ha` checks
+        the other arguments.
     MissingExtraError : ``progress=True`` without tqdm.
 
     >>> from scipy.stats import laplace
@@ -129,7 +130,7 @@ def simulate(
     tables = _Tables(measure, prior, sizes, _unrestricted(mechanism), postprocess, simulator(rng))
 
     filled: NDArray[np.bool_] = np.asarray(counts.any(axis=1))
-    kept = counts if postprocess is not None else counts[filled]  # noise on empty cells reaches no other
+    kept = counts if postprocess is not None else counts[filled]  # noise of empty cells changes no other
     totals = kept.sum(axis=1)
     weights = totals.astype(np.float64) if average == "records" else (totals > 0).astype(np.float64)
     weights /= weights.sum()
@@ -156,16 +157,16 @@ def simulate(
 
 
 def _cells_at_once(labels: int) -> int:
-    """Return how many cells of so many labels are drawn at a time; an interrupt waits for no more."""
+    """Return how many cells with this many labels are drawn at a time; an interrupt waits for them."""
     return max(1, NUMBERS // labels)
 
 
 def _batches(shape: tuple[int, ...], draws: int, *, whole_tables: bool) -> list[tuple[slice, slice]]:
-    """Return the blocks of cells and of draws that are simulated together, within the memory for numbers."""
+    """Return the blocks of cells and of draws that are simulated together, of at most `NUMBERS` counts."""
     cells, labels = shape
     rows = cells if whole_tables else min(cells, _cells_at_once(labels))
     each = min(draws, max(1, NUMBERS // (rows * labels)))
-    if whole_tables:  # their function may be slow: the bar moves now and then
+    if whole_tables:  # their function may be slow, and the bar must move
         each = min(each, math.ceil(draws / 50))
     return [
         (slice(row, min(row + rows, cells)), slice(draw, min(draw + each, draws)))
@@ -178,12 +179,12 @@ class _Moments:
     """Mean and standard error of the risk of each cell, over batches of draws."""
 
     def __init__(self, cells: int) -> None:
-        self.near = np.full(cells, np.nan)  # close to the mean: squares around it lose no digits
+        self.near = np.full(cells, np.nan)  # a number near the mean, around which squares lose no digits
         self.sums = np.zeros(cells)
         self.squares = np.zeros(cells)
 
     def add(self, block: slice, risks: Floats) -> None:
-        """Take (draws, cells) risks of a block of cells."""
+        """Add the risks (draws, cells) of a block of cells."""
         near = self.near[block]
         near[:] = np.where(np.isnan(near), risks.mean(axis=0), near)
         away = risks - near
@@ -191,7 +192,7 @@ class _Moments:
         self.squares[block] += np.square(away).sum(axis=0)
 
     def mean_and_error(self, draws: int) -> tuple[Floats, Floats]:
-        """Both for all cells, after ``draws`` draws of each."""
+        """Return the mean and the standard error for all cells, after ``draws`` draws of each."""
         variance = np.maximum(self.squares - np.square(self.sums) / draws, 0.0) / (draws - 1)
         return self.near + self.sums / draws, np.sqrt(variance / draws)
 
@@ -201,7 +202,7 @@ class _Moments:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Random tables: true counts by a measure, and the same with noise and postprocessed, as released."""
+    """Random tables: true counts of a measure, and released counts with noise and postprocessing."""
 
     measure: str
     alpha: Floats | None
@@ -211,7 +212,7 @@ class _Tables:
     generator: np.random.Generator
 
     def draw(self, counts: Integers, draws: int) -> tuple[Integers, Floats]:
-        """Return (draws, N, K) true and released counts of cells whose observed counts are (N, K)."""
+        """Return true and released counts (draws, N, K) of cells with observed counts (N, K)."""
         piece = _cells_at_once(counts.shape[1])
         pieces = [self._draw_piece(counts[row : row + piece], draws) for row in range(0, len(counts), piece)]
         true, noisy = pieces[0]
@@ -226,14 +227,14 @@ class _Tables:
         return true, _noisy(self.source, true, self.generator)
 
     def _true(self, counts: Integers, draws: int) -> Integers:
-        """Return (draws, N, K) true counts of cells whose observed counts are (N, K)."""
+        """Return true counts (draws, N, K) of cells with observed counts (N, K)."""
         totals = counts.sum(axis=1)
         shape = draws, len(counts)
         if self.measure == "local":
             return np.broadcast_to(counts, (draws, *counts.shape))
         size = np.broadcast_to(totals, shape)
         if self.sizes is not None and "marginal" in self.measure:
-            # the rest of the probability is that of no record, the last of the values
+            # the rest of the probability belongs to size 0, the last of the values
             values = np.append(np.asarray(self.sizes.values, dtype=np.int64), 0)
             place = np.searchsorted(np.cumsum(self.sizes.chances), self.generator.random(shape), side="right")
             size = np.where(totals > 0, values[place], 0)
@@ -246,7 +247,7 @@ class _Tables:
 
 
 def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
-    """Draws (..., K), by logarithms: for tiny alpha every gamma variable would underflow to 0."""
+    """Draw proportions (..., K) by logarithms, because for tiny alpha all gamma variables underflow to 0."""
     # a gamma variable of shape a is one of shape a + 1 times a uniform one to the power 1 / a
     logs = np.log(generator.standard_gamma(alpha + 1, (*shape, len(alpha))))
     logs -= generator.standard_exponential(logs.shape) / alpha
@@ -255,7 +256,7 @@ def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def _of_scipy(mechanism: Any) -> bool:
-    """Return whether a distribution is of scipy's newer infrastructure: its ``sample`` takes a shape."""
+    """Return whether a distribution is of scipy's newer infrastructure, whose ``sample`` takes a shape."""
     return type(mechanism).__module__.startswith("scipy.")
 
 
@@ -271,10 +272,10 @@ def _check_drawable(mechanism: Any) -> None:
 
 
 def _unrestricted(mechanism: Any) -> Any:
-    """The same noise for any number of values.
+    """Return the same noise for any number of values.
 
-    ``l0_sensitivity`` of a mechanism says what a sample of several values costs; it is not part of how a
-    mechanism that is already calibrated draws.
+    ``l0_sensitivity`` of a mechanism determines the cost of a sample of several values; it does not change
+    the draws of a calibrated mechanism.
     """
     if getattr(mechanism, "l0_sensitivity", 1) == 1:
         return mechanism
@@ -284,7 +285,7 @@ def _unrestricted(mechanism: Any) -> Any:
 
 
 def _noisy(mechanism: Any, true: Integers, generator: np.random.Generator) -> Floats:
-    """``true`` counts as they are released; same shape."""
+    """Return the noisy counts of ``true`` counts, of the same shape."""
     if callable(getattr(mechanism, "rvs", None)):
         noisy = true + np.asarray(mechanism.rvs(size=true.shape, random_state=generator))
     elif _of_scipy(mechanism):
@@ -304,7 +305,7 @@ def _postprocessed(postprocess: Callable[[Floats], ArrayLike], noisy: Floats) ->
         table = np.empty(0)
     if table.shape != noisy.shape or not np.isfinite(table).all():
         raise ParameterError(
-            "'postprocess' must return a table of finite numbers of the shape that it was given.",
+            "'postprocess' must return a table of finite numbers, of the shape of its argument.",
             "postprocess=lambda noisy: noisy.clip(0).",
         )
     return table
@@ -314,7 +315,7 @@ def _postprocessed(postprocess: Callable[[Floats], ArrayLike], noisy: Floats) ->
 
 
 def _risks(attack: str, true: Integers, noisy: Floats, threshold: float, partial: bool) -> Floats:
-    """(draws, N) the share of each cell's records for which the conclusion is right."""
+    """Return (draws, N), the share of each cell's records for which the conclusion is right."""
     chance = ATTACKS[attack](noisy, threshold)
     if attack == "homogeneity" and not partial:
         return np.asarray((chance * (true > 0)).sum(axis=-1))
@@ -322,18 +323,18 @@ def _risks(attack: str, true: Integers, noisy: Floats, threshold: float, partial
 
 
 def _read(noisy: Floats) -> Floats:
-    """Released counts as an intruder reads them: whole and not negative."""
+    """Return released counts as an intruder reads them: whole and not negative."""
     return np.maximum(np.floor(noisy + 0.5), 0.0)
 
 
 def _homogeneity(noisy: Floats, threshold: float) -> Floats:
-    """The only label that is seen, if one is."""
+    """Return the probabilities to conclude each label: 1 for a label that is the only one seen."""
     seen = noisy >= threshold
     return np.asarray(seen & (seen.sum(axis=-1, keepdims=True) == 1), dtype=np.float64)
 
 
 def _plurality(noisy: Floats, _: float) -> Floats:
-    """The label that is seen most often; ties share."""
+    """Return the probabilities to conclude each label: shared equally by the labels seen most often."""
     read = _read(noisy)
     most = read.max(axis=-1, keepdims=True)
     best = (read == most) & (most > 0)
@@ -341,7 +342,7 @@ def _plurality(noisy: Floats, _: float) -> Floats:
 
 
 def _probabilistic(noisy: Floats, _: float) -> Floats:
-    """A label at random, by the shares."""
+    """Return the probabilities to conclude each label: its share of the counts."""
     read = _read(noisy)
     return np.asarray(read / np.maximum(read.sum(axis=-1, keepdims=True), 1.0))
 
@@ -351,4 +352,4 @@ ATTACKS: dict[str, Callable[[Floats, float], Floats]] = {
     "plurality": _plurality,
     "probabilistic": _probabilistic,
 }
-"""The probability with which an intruder concludes each label, from noisy counts (..., K)."""
+"""The functions that return the probability to conclude each label, from noisy counts (..., K)."""

@@ -198,7 +198,7 @@ class Quantile:
     def __post_init__(self) -> None:
         if self.weights is not None and (self.keys or self.end is not None):
             raise ParameterError(
-                "Weighted quantiles are offered of all records, above 0 and below 1, and not per group.",
+                "Weighted quantiles are offered for all records, above 0 and below 1, and not per group.",
                 'private[private["region"] == "north"].dp.quantile("age", weights="w", epsilon=0.1)',
             )
 

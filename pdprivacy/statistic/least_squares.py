@@ -49,7 +49,7 @@ GIVEN = "population, given the regressors"
 DEPENDENT = "no interval: records of one unit are not independent"
 
 NO_INTERVAL = (
-    "no interval: the noise is too large beside the moments of the regressors; more records, a larger "
+    "no interval: the noise is too large for the moments of the regressors; more records, a larger "
     "epsilon, fewer regressors or narrower bounds help"
 )
 

@@ -463,7 +463,7 @@ def test_numbers_of_thousands_of_digits_are_refused():
         [(Event(Pure(1), GaussianNoise(1, 10**5000, 1)), 1)],
     ):
         with pytest.raises(
-            ParameterError, match=r"^The numbers of an event must have less than 4000 digits\.$"
+            ParameterError, match=r"^The numbers of an event must have fewer than 4000 digits\.$"
         ):
             to_json(events)
     longest = [(Event(Pure(Fraction(10**3998 + 1, 10**3998))), 10**3998)]

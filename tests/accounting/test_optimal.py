@@ -176,7 +176,7 @@ def test_edges():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: optimal_delta([ZCDP(1)], 1), "is of losses in epsilon"),
+        (lambda: optimal_delta([ZCDP(1)], 1), "needs losses in epsilon"),
         (lambda: optimal_delta({Pure(1): 10**6 + 1}, 1), "at most 1e6"),
         (lambda: optimal_delta([], 1), "at least one loss"),
         (lambda: optimal_delta([Pure(1)], -1), "'epsilon' must be at least 0"),

@@ -310,9 +310,9 @@ def test_bad_arguments_are_named(call, message):
 @pytest.mark.parametrize(
     ("enforced", "item", "message"),
     [
-        (Basic(Pure(1)), ZCDP(1), "a loss in rho has none.\nHint"),
-        (Basic(Approx(1, 1e-6)), ZCDP(1), "a loss in rho has none.\nHint"),
-        (Concentrated(ZCDP(1)), Approx(1, 1e-6), "a loss with a positive delta has none.\nHint"),
+        (Basic(Pure(1)), ZCDP(1), "a loss in rho has no epsilon.\nHint"),
+        (Basic(Approx(1, 1e-6)), ZCDP(1), "a loss in rho has no epsilon.\nHint"),
+        (Concentrated(ZCDP(1)), Approx(1, 1e-6), "a loss with a positive delta has no rho.\nHint"),
         (rule("zcdp", Approx(1, 1e-6)), Approx(0.1, 1e-9), "leaves no delta to losses.*\nHint"),
         (Basic(Pure(1)), 0.5, "A budget counts losses"),
         (Concentrated(ZCDP(1)), None, "A budget counts losses"),
@@ -334,9 +334,9 @@ def test_a_total_judged_anew_by_another_rule():
     assert Basic(Pure(5)).left(spent) == Amount(Fraction(0), Fraction(0))
     assert Concentrated(ZCDP(0.1)).left(spent) == Amount(Fraction(0))
     assert Filter(Approx(1, 1e-6)).left(spent).amount == 0
-    with pytest.raises(BudgetError, match="in rho has none"):
+    with pytest.raises(BudgetError, match="in rho has no epsilon"):
         Basic(Pure(5)).left(spent.add(ZCDP(1)))
-    with pytest.raises(BudgetError, match="positive delta has none"):
+    with pytest.raises(BudgetError, match="positive delta has no rho"):
         Concentrated(ZCDP(5)).spent(spent.add(Approx(1, 0.1)))
 
 

@@ -680,7 +680,7 @@ def test_bounds_that_are_one_place_have_no_distance():
     schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(5, 5), metadata={"dp": {}})})
     with pytest.warns(DeclarationWarning):
         frame = pd.DataFrame({"age": [5, 5]}).dp.protect(schema, epsilon=1)
-    with pytest.raises(ParameterError, match="apart"):
+    with pytest.raises(ParameterError, match="must differ"):
         frame.dp.suppress_outliers("age", 0.1, 0.2)
 
 

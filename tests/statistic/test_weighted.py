@@ -716,7 +716,7 @@ def test_no_other_column_than_the_keys_is_told_before_a_charge():
 def test_a_weighted_quantile_is_of_all_records_and_of_no_end():
     found = choice(Fraction(1, 2), "add_remove")
     for wrong in ({"keys": (POINTS,)}, {"end": "lower"}):
-        with pytest.raises(ParameterError, match="Weighted quantiles are offered of all records"):
+        with pytest.raises(ParameterError, match="Weighted quantiles are offered for all records"):
             replace(found, **wrong)
 
 
