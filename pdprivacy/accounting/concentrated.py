@@ -157,7 +157,7 @@ def _epsilon(rho: Fraction, slack: Fraction, conversion: Conversion) -> Fraction
 
 
 def _order(rho: float, log: float) -> float:
-    """Return the best t = alpha - 1 for rho, with log = ln(1/delta): rho t^2 = log - ln(1 + t) at it."""
+    """Return the best t = alpha - 1 for rho, where rho t^2 = log - ln(1 + t) with log = ln(1/delta)."""
 
     def past(t: float) -> bool:
         return rho * t * t + math.log1p(t) > log

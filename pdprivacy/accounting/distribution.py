@@ -29,9 +29,9 @@ Noise of few steps. Consider noise such as discrete Gaussian noise on the intege
 by at most t whole steps. The neighbour that is t steps away dominates nearer ones: the best test of an
 epsilon is a threshold, which is passed more often the further the number moves. The loss at the noise z is
 t (2 z + t) / (2 s^2), linear in z, so the loss of n releases depends only on the sum Y of their noises. It is
-t (2 Y + n t) / (2 s^2), the loss of one number with noise of deviation s sqrt(n) that moves by n t. If
-the sum of k noises has the discrete Gaussian law of deviation s sqrt(k), completing the square gives the law
-of the sum of k + 1: P(y) is proportional to exp(-y^2 / (2 (k + 1) s^2)) S(y), where S(y) is the sum of
+t (2 Y + n t) / (2 s^2), the loss of one number with noise of deviation s sqrt(n) that moves by n t. If the
+sum of k noises has the discrete Gaussian law of deviation s sqrt(k), completing the square gives the law of
+the sum of k + 1: P(y) is proportional to exp(-y^2 / (2 (k + 1) s^2)) S(y), where S(y) is the sum of
 exp(-(j - c)^2 (k + 1) / (2 k s^2)) over whole j, and c depends on y. By Poisson summation S(y) is within
 1 +- e_k of its mean, e_k = 2 sum_{q >= 1} exp(-2 pi^2 q^2 s^2 k / (k + 1)). So the probabilities of Y, and
 with them delta, exceed those of the discrete Gaussian of deviation s sqrt(n) by a factor of at most

@@ -240,7 +240,7 @@ def _integer(number: int) -> int:
 
 
 def number_of(text: object) -> Fraction:
-    """Return the fraction in a text; refuse one that is not in lowest terms, so each number has one text."""
+    """Return the fraction in a text, which must be in lowest terms, so that each number has one text."""
     if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
         raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
     return number

@@ -95,7 +95,7 @@ class Coder:
     size: int
 
     def settled(self) -> Coder:
-        """Return a coder whose codes are the declared cells, and -1 for values without one."""
+        """Return a coder whose codes are the declared cells, and -1 for undeclared values."""
         lookup, read = self.cells.astype(np.int32), self.codes
         return Coder(
             lambda start, stop: lookup[read(start, stop).astype(np.intp) + 1],
@@ -371,7 +371,7 @@ def placer(edges: Floats) -> Callable[[Floats], Integers]:
 
 
 def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.bool_] | None]] | None:
-    """Return a function to bins, and to a mask of numbers too near an edge; None for unequal widths.
+    """Return a function that gives bins and a mask of numbers too near an edge; None for unequal widths.
 
     The fixed-point arithmetic is monotone, with an error below `NEAR` units of 2**-30 of a bin.
     """

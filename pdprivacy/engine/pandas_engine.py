@@ -45,7 +45,7 @@ GROUPED = BLOCK // 2
 FEW_BITS = 17
 RECORD = 35
 """The bits of a record in sums that also count records: each record adds 2**35 steps. In a block of `GROUPED`
-records of at most 2**17 steps, the steps sum to at most half of that, and everything to less than 2**53."""
+records of at most 2**17 steps, the steps sum to less than half of that, and everything to below 2**53."""
 
 HALF = 26
 """The bits of the lower halves of the sums of groups; two halves hold the sums of any number of rows."""
@@ -313,7 +313,7 @@ class _Cells:
         out += offset
 
     def places(self) -> Integers:
-        """Return the declared cell of each position, and -1 for positions without one."""
+        """Return the declared cell of each position, and -1 for positions without a cell."""
         places = np.zeros(1, dtype=np.int64)
         for column in self._columns:
             found = places[:, np.newaxis] * column.size + column.cells

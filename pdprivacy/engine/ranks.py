@@ -158,7 +158,7 @@ def bin_shift(width: int) -> int:
 
 
 def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
-    """Return the last bin with at most ``first`` records below it, and the first after with ``last`` or more.
+    """Return the last bin with at most ``first`` records below it, and the next bin with ``last`` below.
 
     ``reached``: the number of records below each bin, and in all bins.
     """

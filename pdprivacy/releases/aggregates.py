@@ -104,7 +104,7 @@ def agg(
     """Release several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
 
     ``func``: a statistic ("count", "sum", "mean", "var" or "std"), a list of statistics, or a mapping from
-    columns to either. ``columns`` (all numeric ones if None) and ``split`` as in `sum`.
+    columns to either. ``columns`` (all numeric columns if None) and ``split`` as in `sum`.
 
     All statistics of a column are computed from one set of noisy numbers with equal shares of its epsilon: a
     count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and

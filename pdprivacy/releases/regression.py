@@ -134,7 +134,7 @@ def _listed(X: Labels, domain: Domain) -> Any:
 
 
 def _penalty(ridge: Rational, units: Sequence[float]) -> float:
-    """Return the penalty; refuse one too large for doubles to hold beside moments in these ``units``."""
+    """Return the penalty; refuse a penalty beside which doubles lose moments in these ``units``."""
     found = rational(ridge, "ridge")
     if found < 0:
         raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
@@ -205,7 +205,7 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
 
 
 def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
-    """Return names that differ from each other and from the taken ones."""
+    """Return names that differ from each other and from the names in ``taken``."""
     found: list[str] = []
     for name in names:
         while name in taken or name in found:

@@ -10,7 +10,7 @@ from confidential counts are confidential, too; only risks computed from release
 Risks are averaged over the non-empty cells: nobody is at risk in an empty cell.
 
 The risk of a cell depends only on its sorted counts, so it is computed once for equal cells; `Cells` holds
-the distinct ones for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as
+the distinct cells, for use with several kinds of noise. `OnlyNoise` and `NoNoise` are the limits of noise as
 epsilon goes to 0 and to infinity.
 
 Source: F. Liu, X. Zhao, "Disclosure risk from homogeneity attack in differentially privately sanitized

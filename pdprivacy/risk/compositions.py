@@ -110,7 +110,7 @@ class Cells:
         return np.asarray(weights / weights.sum())
 
     def average(self, risks: Floats, average: Average | None) -> Floats:
-        """Return averages (...) of the risks (..., U) of compositions; with None (..., N), NaN if empty."""
+        """Return averages (...) of risks (..., U); with None, the risks (..., N) of cells, NaN if empty."""
         if average is None:
             nobody = np.full((*risks.shape[:-1], 1), np.nan)
             return np.asarray(np.concatenate([risks, nobody], axis=-1)[..., self.which])

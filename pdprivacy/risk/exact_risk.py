@@ -485,7 +485,7 @@ READINGS = 4
 def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], partial: bool = False) -> Floats:
     """Return (E, S), the shrinkage risk of cells of the sizes (S,), distinct, ascending and at least 1.
 
-    It is exact to about 1e-13 for up to 2,048 records in a cell, and to about 1e-15 times larger sizes.
+    It is exact to about 1e-13 for up to 2,048 records in a cell, and to 1e-15 times the size for more.
 
     >>> from pdprivacy.risk import OnlyNoise
     >>> shrinkage(np.array([1, 10]), np.ones(2), [Reading(OnlyNoise())]).round(3)

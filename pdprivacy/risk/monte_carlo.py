@@ -98,7 +98,7 @@ def simulate(
     attack : the conclusion of the intruder for the records of a cell. "homogeneity": the only label with
         a released count of at least ``threshold``; right if the cell holds it, or, with ``partial``,
         for the share of its records that have it. The other two read counts as the nearest whole
-        numbers, and negative ones as 0, and are right for the share of the records that have the label:
+        numbers, at least 0, and are right for the share of the records that have the label:
         "plurality" concludes the label of the largest count, one at random on a tie; "probabilistic"
         concludes a random label, with the shares of the counts as probabilities. Both conclude nothing
         if all counts are 0.

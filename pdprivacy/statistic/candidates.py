@@ -137,7 +137,7 @@ class Labels:
 class Runs:
     """Candidates in runs of equal score, each from grid step ``starts`` to ``starts + lengths - 1``.
 
-    ``deficits``: the negative scores of the runs, in units of 1 / parts of a record.
+    ``deficits``: minus the scores of the runs, in units of 1 / parts of a record.
     """
 
     starts: Integers
@@ -285,7 +285,7 @@ class Quantile:
         that returns the runs of the other steps.
         """
         parts = self.parts
-        # a rank beyond all records is as far from every step as the last one, up to a constant
+        # a rank beyond all records is as far from every step as the last rank, up to a constant
         target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
         low, high = self.quantity.low, self.quantity.high
         window = ranks.between(target // parts - reach, -(-target // parts) + reach)

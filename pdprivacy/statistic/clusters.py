@@ -310,7 +310,7 @@ def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
     # a record only moves when its nearest point leaves: sort the records by that point
     order = np.argsort(of, kind="stable")
     of, counts = of[order], counts[order]
-    # the distance to the nearest point, and to the next one, which counts where the nearest has left
+    # the distance to the nearest point, and to the next point, which counts where the nearest has left
     near = np.partition(near, 1, axis=1)[order] if size > 1 else near[order]
     first = near[:, 0].astype(np.float64)
     second = near[:, 1].astype(np.float64) if size > 1 else np.full(len(near), float(DIAMETER))

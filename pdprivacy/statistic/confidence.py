@@ -55,7 +55,7 @@ class Tail:
 
     @property
     def bias(self) -> float:
-        """The largest bias of a noisy number by a lower bound, in standard deviations of the noise."""
+        """The largest bias of a noisy number that a lower bound causes, in deviations of the noise."""
         if self.bounding is None or self.law.std < NO_NOISE:
             return 0.0
         return _cumulants(self.law, self.bounding)[0]
@@ -115,7 +115,7 @@ def _std(law: Distribution) -> float:
 
 @lru_cache(maxsize=256)
 def _factor(order: float, level: float) -> float:
-    """Return half an interval per standard deviation: the larger of that of one noise and of very many."""
+    """Return the half width per standard deviation: the larger of those for one noise and for very many."""
     single, normal = GeneralizedNormal.of(order, 1.0), GeneralizedNormal.gaussian(1.0)
     return max(single.central(level) / single.std, normal.central(level))
 

@@ -90,7 +90,7 @@ class TreeCells:
     """Counts of cells and of the inner nodes of a tree over these cells, made consistent.
 
     A record is in one node per level, so the levels share the loss. A public number of records is the count
-    of the root; a private one is measured as one more level.
+    of the root; otherwise the root is measured as another level.
     """
 
     cells: CellCounts

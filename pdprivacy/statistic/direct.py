@@ -84,7 +84,7 @@ class Direct:
         return sensitivity.cov(*bounds, *others, self.rows, neighbors=neighbors)
 
     def _refinement(self, moved: Fraction) -> Fraction:
-        """Return the power of two of steps per unit of the statistic with a sensitivity near 2**21 steps."""
+        """Return the steps per unit of the statistic: a power of two, for a sensitivity near 2**21 steps."""
         exponent = 21 + moved.denominator.bit_length() - moved.numerator.bit_length()
         return Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
 
@@ -211,7 +211,7 @@ class Direct:
                 each = level if free else 1 - (1 - level) / 3
                 halves[i, j] = halves[j, i] = part.tail.half(each, np.array([part.std]))
                 if not free:
-                    # the noisy variances may imply narrower bounds than the exact ones
+                    # the noisy variances may imply narrower bounds than the exact variances
                     roots = [
                         (
                             noisy[k].values[0] + noisy[k].tail.half(each, np.array([noisy[k].std])),
