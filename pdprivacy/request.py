@@ -23,7 +23,7 @@ MOST_RELEASES = 10_000
 
 
 class Options(TypedDict, total=False):
-    """Keywords that every release takes beside ``epsilon``.
+    """Keywords that every release takes in addition to ``epsilon``.
 
     delta : the delta of the cost; needed by "gaussian", "discrete_gaussian" and "generalized_gaussian" (of
         order above 1).
@@ -39,11 +39,11 @@ class Options(TypedDict, total=False):
     bounds : with ``bounding``, narrower public bounds than the declaration implies: (lower, upper), None
         for an open end, or a mapping from columns to such pairs where there is a number per column. Not
         for matrices, shares, or counts with a constraint, whose bounds follow.
-    releases : how many independent releases share the cost. More than one come as a DataFrame whose
-        (outer) column level "release" counts them; see `pdprivacy.combine`.
+    releases : the number of independent releases that share the cost. Several are returned as a DataFrame
+        whose (outer) column level "release" numbers them; see `pdprivacy.combine`.
     rng : None for real releases; a seed or generator for tests.
-    release_id : a name for the release, so that a call that is tried again is neither charged nor released
-        twice: the second one is refused (`pdprivacy.errors.AlreadyCharged`).
+    release_id : a name for the release. A repeated call with this name is refused
+        (`pdprivacy.errors.AlreadyCharged`), so it is neither charged nor released twice.
     """
 
     delta: Rational

@@ -157,9 +157,11 @@ def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str)
 
 
 def refuse_bounds(call: Call) -> None:
-    """Refuse bounds where several statistics would have them."""
+    """Refuse ``bounds`` in a call for several statistics, which have bounds of their own."""
     if call.bounds is not None:
-        raise ParameterError("'bounds' are for one statistic.", "private.dp.mean(column, bounds=...).")
+        raise ParameterError(
+            "'bounds' can be given for a single statistic only.", "private.dp.mean(column, bounds=...)."
+        )
 
 
 def name_index(columns: Sequence[Column]) -> pd.Index[Any]:

@@ -502,7 +502,7 @@ def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:
         raise ParameterError(
-            "A sample without replacement needs a public number of records, and that of these is private.",
+            "A sample without replacement needs a public number of records; that of this frame is private.",
             "compare from the frame before it is filtered.",
         )
     ways = []

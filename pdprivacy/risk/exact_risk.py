@@ -250,9 +250,6 @@ FOLDED = 1e-17
 LENGTHS = np.multiply.outer(1 << np.arange(1, 40), np.array([4, 5, 6, 7])).ravel()
 """Even lengths of quick transforms, ascending."""
 
-SHORT = 1 << 10
-"""The count up to which all readings are computed; above it, only those of counts that may read as empty."""
-
 STIRLING = np.array(
     [
         0.0,

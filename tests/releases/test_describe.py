@@ -50,6 +50,6 @@ def test_a_description_is_planned_by_its_standard_deviation(private):
 
 
 def test_bounds_of_a_description_are_refused_for_free(private):
-    with pytest.raises(ParameterError, match="'bounds' are for one statistic"):
+    with pytest.raises(ParameterError, match="'bounds' can be given for a single statistic"):
         private.dp.describe("age", epsilon=1, bounding="clamp", bounds=(0, 5))
     assert private.dp.budget.spent == (0, 0)

@@ -607,7 +607,7 @@ REFUSED = {
     "bounds of several": (
         lambda dp: dp.agg(["sum", "mean"], bounding="clamp", bounds=(0, 1), epsilon=1),
         ParameterError,
-        "one statistic",
+        "a single statistic",
     ),
     "a key as a value": (
         lambda dp: dp.groupby("ill").agg(["sum"], "ill", epsilon=1),
@@ -673,7 +673,7 @@ REFUSED = {
     "an assumed value of several": (
         lambda dp: dp.plan.agg(["sum", "mean"], at=1, rows=9, epsilon=1),
         ParameterError,
-        "one statistic",
+        "a single statistic",
     ),
     "a selection in a plan": (
         lambda dp: dp.plan.groupby("ill").median("age", epsilon=1, rows=9),
