@@ -116,7 +116,9 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
     if at is None:
         return Assumption(held)
     if statistic in SEVERAL:
-        raise ParameterError(f"'at' is for one statistic, not for {statistic!r}.", "leave at out.")
+        raise ParameterError(
+            f"'at' can be given for a single statistic only, not for {statistic!r}.", "leave at out."
+        )
     if shares:
         raise ParameterError("'at' is for counts, not for shares.", "leave at or normalize out.")
     value = real(at, "at", 0 if statistic in COUNTED | SQUARED else -MOST, MOST)
