@@ -222,8 +222,8 @@ class PandasEngine:
         grids += [grids[i] * grids[j] for i, j in pairs]
         # sums of few steps have room to count the records as well
         counted = quantities[0].reach <= 1 << FEW_BITS
-        counts = np.zeros(table.size, dtype=np.int64)
-        high, low = np.zeros((2, len(grids), table.size), dtype=np.int64)
+        found = np.zeros((1 + 2 * len(grids), table.size), dtype=np.int64)
+        counts, high, low = found[0], found[1::2], found[2::2]
         buffer, codes = np.empty((len(grids), GROUPED)), np.empty(GROUPED, dtype=np.intp)
         for start, stop in blocks(self.rows, GROUPED):
             values, cells = buffer[:, : stop - start], codes[: stop - start]
@@ -249,12 +249,13 @@ class PandasEngine:
                     steps -= records << RECORD
                 high[row] += steps >> HALF
                 low[row] += steps & (1 << HALF) - 1
+        settled = table.settle(found)
         totals = []
-        for row in range(len(grids)):
-            halves = table.settle(high[row]).tolist(), table.settle(low[row]).tolist()
+        for row in range(1, len(settled), 2):
+            halves = settled[row].tolist(), settled[row + 1].tolist()
             totals.append([(above << HALF) + below for above, below in zip(*halves, strict=True)])
         products_of = dict(zip(pairs, totals[len(reads) :], strict=True))
-        return GroupedSums(table.settle(counts).tolist(), totals[: len(reads)], products_of)
+        return GroupedSums(settled[0].tolist(), totals[: len(reads)], products_of)
 
 
 # ---------------------------------------------------------------- contingency tables
@@ -279,7 +280,7 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
             table.read(first, last, codes)
             np.copyto(buffer[first - start : last - start], codes)
         counts += np.bincount(buffer[: stop - start], minlength=size)
-    return table.settle(counts)
+    return table.settle(counts).reshape(-1)
 
 
 class _Cells:
@@ -322,9 +323,9 @@ class _Cells:
         return places
 
     def settle(self, counts: Integers) -> Integers:
-        """Return the counts of declared cells from those of positions; drop positions without a cell."""
-        counts = counts.reshape(self._radices)
-        for axis, column in enumerate(self._columns):
+        """Return rows of numbers of declared cells from those of positions; drop positions without a cell."""
+        counts = counts.reshape(-1, *self._radices)
+        for axis, column in enumerate(self._columns, 1):
             kept = np.flatnonzero(column.cells >= 0)
             target = column.cells[kept]
             if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
@@ -334,7 +335,7 @@ class _Cells:
             settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
             np.add.at(settled, target, moved[kept])
             counts = np.moveaxis(settled, 0, axis)
-        return np.ascontiguousarray(counts).reshape(-1)
+        return np.ascontiguousarray(counts).reshape(len(counts), -1)
 
 
 # ---------------------------------------------------------------- points around centres

@@ -92,20 +92,12 @@ class Transform:
 
     def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The declared columns of the result, of all records."""
-        found = frame.copy(deep=False)  # snapshots may share memory, which nobody can reach
-        added: dict[Hashable, pd.Series[Any]] = {}
-        for name, values in self.made(frame).items():
-            cells = values.set_axis(frame.index)  # which may hold a label twice
-            if name in frame.columns:
-                found[name] = cells
-            else:
-                added[name] = cells
-        if added:  # at once: pandas warns of many columns that are inserted one by one
-            beside = pd.concat(list(added.values()), axis=1)
-            beside.columns = pd.Index(list(added), tupleize_cols=False)
-            found = pd.concat([found, beside], axis=1)
-        names = list(self.domain)
-        return found if found.columns.equals(pd.Index(names, tupleize_cols=False)) else found[names]
+        made = {name: values.set_axis(frame.index) for name, values in self.made(frame).items()}
+        columns = (made[name] if name in made else frame[name] for name in self.domain)
+        # without copies: snapshots may share memory, which nobody can reach
+        found = pd.DataFrame(dict(enumerate(columns)), index=frame.index, copy=False)
+        found.columns = pd.Index(list(self.domain), tupleize_cols=False)
+        return found
 
 
 def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:

@@ -571,7 +571,15 @@ def test_pandas_warns_of_no_fragments_however_many_columns_are_new():
     assert made.index.tolist() == [5, 5]
 
 
-@pytest.mark.parametrize("new", ["u", ("v", "w")])
+def test_a_step_copies_no_column_that_it_leaves_as_it_is():
+    domain = Domain((Column("a", "integer", lower=0, upper=9), Column("b", "float", lower=0, upper=1)))
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0]})
+    made = transform.assign(domain, {"c": "a + 1"}).apply(frame)
+    for name in frame:
+        assert np.shares_memory(made[name].to_numpy(), frame[name].to_numpy())
+
+
+@pytest.mark.parametrize("new", ["u", ("v", "w"), ("v", "w", "x")])
 def test_a_new_name_stands_beside_names_of_several_levels(new):
     frame = pd.DataFrame({("a", "x"): [1, 2], ("a", "y"): [3, 4]})
     domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in frame.columns))
