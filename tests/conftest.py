@@ -32,8 +32,9 @@ collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py 
 PANDAS_2 = pd.__version__.startswith("2.")
 NEWEST_ALONE = {"test_faults", "test_flips", "test_intrusions", "test_migration", "test_power_loss"}
 NEWEST_ALONE |= {"accounting", "mechanism", "noise", "risk", "suppression"}
-NEWEST_ALONE |= {"test_accuracy", "test_coverage", "test_least_squares", "test_postprocess"}
-"""Tests of bytes, locks and system calls, of arrays, and of noise and intervals by many repetitions.
+NEWEST_ALONE |= {"test_accuracy", "test_coverage", "test_least_squares", "test_significance"}
+NEWEST_ALONE |= {"test_postprocess"}
+"""Tests of bytes, locks and system calls, of noise, intervals and tests by many repetitions, and of arrays.
 
 The version of pandas makes no difference to them; what they keep by default runs with the oldest, too.
 """
