@@ -228,7 +228,7 @@ class Rule:
         return after
 
     def holds(self, after: Spent) -> bool:
-        """Return whether these sums, and so all sums before them, are within the cap; raise as `fits`."""
+        """Return whether these sums, and so all sums before them, are within the cap; raise as ``fits``."""
         raise NotImplementedError
 
     def spent(self, so_far: Spent) -> Amount:

@@ -332,7 +332,7 @@ def test_deltas_that_floats_cannot_tell_are_refused(delta):
 def test_the_error_of_transforms_is_taken_off_delta():
     kinds = [(Event(Pure(Fraction(tenths, 10))), 1) for tenths in range(1, 9)]
     assert pld_epsilon([*kinds, (gaussian(1), 1)], 1e-9) > pld_epsilon(kinds, 1e-9)
-    with pytest.raises(ParameterError, match=r"^'delta' is too small for a distribution of so many kinds"):
+    with pytest.raises(ParameterError, match=r"^'delta' is too small for floats to compose this many kinds"):
         pld_epsilon([*kinds, (gaussian(1), 1)], 2e-10)
 
 
