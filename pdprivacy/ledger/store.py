@@ -26,7 +26,7 @@ RESTORE = "restore the latest copy of the ledger; ledger.audit() says what is mi
 ROOT = bytes(32)
 """The hash before the first record."""
 
-SPAN = 1000
+SPAN = 500
 """Records that one transaction reads at most, so that no reader keeps a charge waiting."""
 
 _DECODER = json.JSONDecoder()
