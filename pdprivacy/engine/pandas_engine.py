@@ -146,7 +146,8 @@ class PandasEngine:
         places = table.places()
         read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
         steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
-        buffer, codes = np.empty(BLOCK), np.empty(BLOCK, np.intp)
+        width = min(BLOCK, max(self.rows, 1))
+        (buffer,), codes = _scratch(width), np.empty(width, np.intp)
         for start, stop in blocks(self.rows, BLOCK):
             out, cells = buffer[: stop - start], codes[: stop - start]
             quantity.anchored(read(start, stop), out)
@@ -224,7 +225,8 @@ class PandasEngine:
         counted = quantities[0].reach <= 1 << FEW_BITS
         found = np.zeros((1 + 2 * len(grids), table.size), dtype=np.int64)
         counts, high, low = found[0], found[1::2], found[2::2]
-        buffer, codes = np.empty((len(grids), GROUPED)), np.empty(GROUPED, dtype=np.intp)
+        width = min(GROUPED, max(self.rows, 1))
+        buffer, codes = _scratch(width, len(grids)), np.empty(width, dtype=np.intp)
         for start, stop in blocks(self.rows, GROUPED):
             values, cells = buffer[:, : stop - start], codes[: stop - start]
             table.read(start, stop, cells)
@@ -249,13 +251,15 @@ class PandasEngine:
                     steps -= records << RECORD
                 high[row] += steps >> HALF
                 low[row] += steps & (1 << HALF) - 1
-        settled = table.settle(found)
-        totals = []
-        for row in range(1, len(settled), 2):
-            halves = settled[row].tolist(), settled[row + 1].tolist()
-            totals.append([(above << HALF) + below for above, below in zip(*halves, strict=True)])
+        rows, *halves = table.settle(found).tolist()
+        totals = list(map(_whole, halves[::2], halves[1::2]))
         products_of = dict(zip(pairs, totals[len(reads) :], strict=True))
-        return GroupedSums(settled[0].tolist(), totals[: len(reads)], products_of)
+        return GroupedSums(rows, totals[: len(reads)], products_of)
+
+
+def _whole(high: Sequence[int], low: Sequence[int]) -> list[int]:
+    """Return whole numbers of their two halves."""
+    return [(above << HALF) + below for above, below in zip(high, low, strict=True)]
 
 
 # ---------------------------------------------------------------- contingency tables

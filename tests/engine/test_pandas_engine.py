@@ -77,13 +77,12 @@ def engine(**columns: Any) -> PandasEngine:
 def blocks_of(rows: int) -> Iterator[None]:
     """Every module of the engine reads ``rows`` rows at a time."""
     with contextlib.ExitStack() as patches:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("pdprivacy.engine") and hasattr(module, "BLOCK"):
-                # where values are placed in bins, eighths of a block are taken
-                few = max(rows, 8) if name.endswith("blocks") else rows
-                patches.enter_context(mock.patch.object(module, "BLOCK", few))
-            if name.startswith("pdprivacy.engine") and hasattr(module, "GROUPED"):
-                patches.enter_context(mock.patch.object(module, "GROUPED", rows))
+        modules = [module for name, module in sys.modules.items() if name.startswith("pdprivacy.engine")]
+        for module in modules:
+            # where values are placed in bins, eighths of a block are taken
+            few = max(rows, 8) if module.__name__.endswith("blocks") else rows
+            for name in {"BLOCK", "GROUPED"} & set(vars(module)):
+                patches.enter_context(mock.patch.object(module, name, few))
         yield
 
 
