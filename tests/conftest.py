@@ -118,19 +118,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     name a group of pytest-xdist themselves are together across files instead.
     """
     full, rest = config.option.full, config.option.rest
-    long = set() if full and not (PANDAS_2 or rest) else long_tests(items)
-    if rest:
-        added = [item for item in items if item in long or is_hypothesis_test(getattr(item, "obj", None))]
-        config.hook.pytest_deselected(items=list(set(items).difference(added)))
-        items[:] = added
-    if full and PANDAS_2:
-        for item in long:
+    long = long_tests(items) if rest or PANDAS_2 or not full else set()
+    if full:
+        if rest:
+            added = [item for item in items if item in long or is_hypothesis_test(getattr(item, "obj", None))]
+            config.hook.pytest_deselected(items=list(set(items).difference(added)))
+            items[:] = added
+        for item in long if PANDAS_2 else ():
             if {item.path.stem, item.path.parent.name} & NEWEST_ALONE:
                 item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
-    elif not full and any("::" in argument for argument in config.args):
+    elif any("::" in argument for argument in config.args):
         for item in long:
             item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
-    elif not full and long:
+    elif long:
         items[:] = [item for item in items if item not in long]
         config.hook.pytest_deselected(items=list(long))
     for item in items:

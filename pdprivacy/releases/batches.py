@@ -480,7 +480,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
 
 
 def _largest(fits: Callable[[float], bool], near: float | None) -> float:
-    """Return the largest double that fits, at or just below ``near``; if that is None, by a search."""
+    """Return the largest double that fits: at or just below ``near``, or found by a search if it is None."""
     if near is not None:
         for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):
             if fits(found):
