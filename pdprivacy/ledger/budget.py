@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENTERED", "Budget", "charging", "handed_out", "total_of"]
 
-MOST_ANSWER = 2**24
+MOST_ANSWER = 2**28
 """The largest stored answer, in bytes."""
 
 
@@ -266,7 +266,7 @@ class Budget:
         Parameters
         ----------
         release_id : the release, which was charged under this name.
-        answer : the release, at most 16 MiB.
+        answer : the release, at most 256 MiB.
         request : the arguments, as a text for each. `stored_answer` returns the answer to the same
             request alone, on data of the same declaration.
         risk : as of `answered`.

@@ -1,7 +1,7 @@
 """Releases as a step of a pipeline: each is charged once, however often the step is tried, and stored.
 
-`release_step` makes a step of a function of a protected frame. Its releases are stored one by one as they are
-made, under release ids that the ledger charges once; `pdprivacy.read_release` reads a release from its file.
+`release_step` makes a step of a function of a protected frame. The ledger charges each release once, under a
+release id, and stores its answer; the results are files, which `pdprivacy.read_release` reads.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.protection.protect import protect
-from pdprivacy.step.folder import STORED, Folder, check_file_name
-from pdprivacy.step.keeper import Purse, StepKeeper, argument_texts, differing
+from pdprivacy.step.folder import Folder, check_file_name, digest_of
+from pdprivacy.step.keeper import Purse, StepKeeper, another_ledger, argument_texts, differing
 from pdprivacy.storage.file_formats import check_pyarrow
 from pdprivacy.storage.shapes import Json
 
@@ -63,7 +63,7 @@ def release_step(
     for good. It validates the frame, charges each release, and stores it before the next one. The first run
     that ends without an error writes the results. A later call with the same ``release_id`` returns the
     stored results and reads, computes and charges nothing. A call after a run that was cut short takes the
-    stored releases from their files and pays for the others.
+    stored releases from the ledger and pays for the others.
 
     The function returns releases of its frame: one, or a dict of releases, whose keys name the files. It must
     make the same calls, in the same order, each time it is tried. Compute outside of the step what you derive
@@ -74,7 +74,7 @@ def release_step(
     schema : as in `protect`.
     epsilon, delta, name : the total of the budget of this name in the ledger; None once it is open.
     ledger : a `Ledger`, or its path or URL.
-    to : the folder of the results, ``released/2026-05/age.parquet``. Steps keep their own notes below it, in
+    to : the folder of the results, ``released/2026-05/age.parquet``. Steps keep their notes below it, in
         ``released/.steps``.
     options : other keywords of `protect`, except ``budget``.
 
@@ -213,11 +213,8 @@ class _Run:
     def _finished(self) -> Json:
         """Return the manifest, once the results that it names are in their folder."""
         manifest = self._begun()
-        if manifest.get("results") is None:
-            made, single = self._made()
-            manifest = {**manifest, "results": made, "single": single}
-            self._folder.note(manifest, STORED)
-        self._folder.finish({name: facts["release"] for name, facts in manifest["results"].items()})
+        if manifest.get("results") is None or not self._folder.show(manifest["results"]):
+            manifest = self._made(manifest)
         return manifest
 
     # ------------------------------------------------------------ earlier runs
@@ -226,19 +223,19 @@ class _Run:
         """Return the manifest of an earlier run, or write a new one; refuse a step that was changed."""
         folder, before = self._folder, self._folder.manifest()
         if before is None:
-            if folder.results.exists() or folder.stored():
+            if folder.results.exists():
                 raise StepError(
-                    f"{str(folder.results)!r} exists already, or releases for it are stored, but the "
-                    "manifest of the step is missing. Nothing was charged.",
+                    f"{str(folder.results)!r} exists already, and the manifest of the step is missing. "
+                    "Nothing was charged.",
                     "choose another release_id, or another folder.",
                 )
         elif change := self._change_since(before):
             names = {self._declared.name, str(before["declaration"].get("name"))}
-            if before.get("results") is not None or folder.stored() or any(map(self._charges, names)):
+            if before.get("results") is not None or any(map(self._has_charges, names)):
                 raise change
         else:
-            if before.get("results") is None and folder.stored():
-                self._check_charges()
+            if not self._holds(before.get("head")):
+                raise another_ledger(folder.release_id)
             return before
         folder.note(self._manifest)  # nothing was paid for under other terms
         return self._manifest
@@ -263,53 +260,45 @@ class _Run:
         ledger = self._declared.ledger
         return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
-    def _charges(self, name: str) -> dict[str, tuple[int, bool]]:
-        """Return the charges of this release id in the budget of a name: number, and whether answered."""
+    def _has_charges(self, name: str) -> bool:
+        """Return whether releases of the step are charged to the budget of a name."""
         try:
             if name not in self._ledger.budgets.index:
-                return {}
+                return False
         except MissingLedgerError:
-            return {}
-        entries = self._ledger.entries(name).reset_index()
-        charges = zip(entries["release_id"], entries["charge"], entries["answered"], strict=True)
-        return {
-            release_id: (int(charge), bool(answered))
-            for release_id, charge, answered in charges
-            if str(release_id).startswith(f"{self._folder.release_id}/")
-        }
+            return False
+        charged = self._ledger.entries(name)["release_id"].dropna()
+        return bool(charged.astype(str).str.startswith(f"{self._folder.release_id}/").any())
 
-    def _check_charges(self) -> None:
-        """Refuse a ledger that lacks a charge of a stored release; note the stored ones as answered."""
-        charges = self._charges(self._declared.name)
-        stored = {number: f"{self._folder.release_id}/{number}" for number in self._folder.stored()}
-        missing = [str(number) for number, release_id in stored.items() if release_id not in charges]
-        if missing:
-            raise StepError(
-                f"Releases of the step {self._folder.release_id!r} are stored ({', '.join(missing)}), but "
-                f"the ledger holds no charge for them under {self._declared.name!r}: it is another ledger, "
-                "or an older copy. Nothing was charged.",
-                "name the ledger that paid for them.",
-            )
-        for number, release_id in stored.items():
-            charge, answered = charges[release_id]
-            note = self._folder.note_of(number)
-            if not answered and note is not None:
-                self._ledger.budget(self._declared.name).answered(charge, note["risk"])
+    def _holds(self, head: str | None) -> bool:
+        """Return whether the ledger holds the record that was its last when a release was stored."""
+        if head is None:
+            return True
+        try:
+            row = self._ledger.chain.read(lambda reader: reader.at(int(head.partition(":")[0])))
+        except MissingLedgerError:
+            return False
+        return row is not None and row.label == head
 
     # ------------------------------------------------------------ this run
 
-    def _made(self) -> tuple[Json, bool]:
-        """Run the body; return its results as `StepKeeper.results`, and whether it returned one release."""
+    def _made(self, manifest: Json) -> Json:
+        """Run the body and store its results; return the manifest that names them."""
         declared, bound = self._declared, self._bound
         frame, terms = bound.arguments[self._first], declared.options
+
+        def note() -> None:
+            manifest["head"] = self._ledger.head
+            self._folder.note(manifest, "The release is paid for and stored.")
+
         protected = find(protect(frame, declared.schema, budget=self._ledger, name=declared.name, **terms))
         purse = Purse(protected.budget)
-        keeper = StepKeeper(self._folder, purse)
+        keeper = StepKeeper(self._folder, purse, self._ledger, note)
         bound.arguments[self._first] = ProtectedFrame(replace(protected, budget=purse, keeper=keeper))
         try:
             returned = self._body(*bound.args, **bound.kwargs)
             single = not isinstance(returned, dict)
-            return keeper.results({SINGLE: returned} if single else returned), single
+            kept = keeper.results({SINGLE: returned} if single else returned)
         except BaseException as error:
             if keeper.made:
                 error.add_note(
@@ -319,6 +308,10 @@ class _Run:
             raise
         finally:
             keeper.close()
+        results = {name: {"release": one.number, "digest": digest_of(one.data)} for name, one in kept.items()}
+        finished = {**manifest, "results": results, "single": single}
+        self._folder.finish(finished, {name: one.data for name, one in kept.items()})
+        return finished
 
 
 def _terms(manifest: Json) -> dict[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from hashlib import blake2b, shake_256
+from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,14 @@ from pdprivacy.storage import sync, write
 from pdprivacy.storage.file_formats import from_bytes
 from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
-__all__ = ["STORED", "Folder", "check_file_name"]
+__all__ = ["STORED", "Folder", "check_file_name", "digest_of"]
 
 FORMAT = 1
 STATE = ".steps"
-"""The folder of manifests and stored releases, within the folder of all results."""
+"""The folder of manifests, within the folder of all results."""
 MANIFEST = "step.json"
 REQUIRED = ("arguments", "declaration")
 """The parts of a manifest that compare one run with another, each of them by name."""
-RESERVE = "reserve"
-RESERVED_BYTES = 4 * 2**20
-"""Kept free on the disk while a release is made, so that it can be stored once it is paid for."""
-
 STORED = "All releases are paid for and stored, and nothing will be charged again."
 
 MOST_BYTES = 150
@@ -65,8 +62,8 @@ def check_file_name(name: Any, argument: str) -> str:
 class Folder:
     """The files of one release id of a step.
 
-    Results are in ``to/ID``. The manifest and the releases of a run that has not ended are in
-    ``to/.steps/ID``, and so are releases that are not results. A run writes there while it holds the lock.
+    Results are in ``to/ID``, the manifest in ``to/.steps/ID``. A run writes there while it holds the lock.
+    Releases are in the ledger; earlier versions stored them in ``to/.steps/ID/releases``.
 
     Parameters
     ----------
@@ -86,7 +83,7 @@ class Folder:
         Raises StepError where another run is under way, or the folder cannot be written.
         """
         with self._writing("Nothing was charged."):
-            (self.state / "releases").mkdir(parents=True, exist_ok=True)
+            self.state.mkdir(parents=True, exist_ok=True)
             file = FileIO(self.state / "lock", "a")
         with file:
             with self._writing("Nothing was charged."):
@@ -99,8 +96,6 @@ class Folder:
             try:
                 yield
             finally:
-                with suppress(OSError):
-                    (self.state / RESERVE).unlink(missing_ok=True)
                 with suppress(OSError):
                     disk.unlock(file)
 
@@ -134,7 +129,7 @@ class Folder:
     def note(self, manifest: Mapping[str, Any], fate: str = "Nothing was charged.") -> None:
         """Write the manifest; ``fate``: what has become of charges, for the error where that fails."""
         with self._writing(fate):
-            _write(self.state / MANIFEST, json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
+            write({self.state / MANIFEST: json.dumps({"format": FORMAT, **manifest}, indent=1).encode()})
 
     def _noted(self, path: Path, required: Collection[str] = ()) -> Json | None:
         """Return the JSON object in a file, which has the ``required`` keys; None where the file is missing.
@@ -163,28 +158,18 @@ class Folder:
 
     # ------------------------------------------------------------ releases
 
-    def stored(self) -> list[int]:
-        """Return the numbers of the releases that are stored and are not results, in order."""
-        files = (self.state / "releases").glob("*.parquet")
-        return sorted(int(path.stem) for path in files if path.stem.isdecimal())
-
     def release(self, number: int) -> Path:
-        """Return the path of a release that is not a result."""
+        """Return the path of a release beside the results: one of an earlier version, or of a lost step."""
         return self.state / "releases" / f"{number}.parquet"
 
-    def result(self, name: str) -> Path:
-        """Return the path of a result."""
-        return self.results / f"{name}.parquet"
-
-    def note_of(self, number: int) -> Json | None:
-        """Return call, digest and disclosure risk of a stored release; None where none is stored."""
+    def earlier(self, number: int) -> tuple[Json, bytes] | None:
+        """Return the note and the file of a release that an earlier version stored here, None without one."""
         path = self.release(number)
-        if not path.exists():
-            return None
         note = self._noted(path.with_suffix(".json"), ("call", "digest", "risk"))
         if note is None:
-            raise self._unreadable(path.with_suffix(".json"), "it is missing")
-        return note
+            return None
+        self.read(path, note["digest"])
+        return note, path.read_bytes()
 
     def read(self, path: Path, digest: str) -> Released:
         """Return the release in a file, if the file is the stored one; raise StepError for another."""
@@ -192,7 +177,7 @@ class Folder:
         def checked() -> Released:
             data = path.read_bytes()
             released = from_bytes(data, path.name)
-            if _digest(data) != digest:
+            if digest_of(data) != digest:
                 raise MetadataError("the file is not the one that was stored.")
             return released
 
@@ -201,69 +186,48 @@ class Folder:
             raise StepError(
                 f"A stored release of the step {self.release_id!r} cannot be used, {str(path)!r}: "
                 f"{failure}. Nothing was charged.",
-                "restore the file from a copy; another release_id pays for all releases again.",
+                "restore the file, or remove the folder of results: the step writes them again at no cost.",
             )
         return released
 
-    def reserve(self) -> None:
-        """Take room on the disk for a release before it is paid for."""
-        path = self.state / RESERVE
-        with self._writing("Nothing was charged for this release."):
-            if not path.exists() or path.stat().st_size < RESERVED_BYTES:
-                # no file system compresses a hash, or blocks of 256 KiB that repeat
-                path.write_bytes(shake_256(b"reserve").digest(RESERVED_BYTES // 16) * 16)
+    def rescue(self, releases: Mapping[int, bytes]) -> None:
+        """Write the releases of a step that cannot go on, by number, each to its file."""
+        if releases:
+            with self._writing("Nothing was charged again."):
+                self.release(0).parent.mkdir(exist_ok=True)
+                write({self.release(number): data for number, data in releases.items()})
 
-    def store(self, number: int, note: Mapping[str, Any], data: bytes) -> str:
-        """Keep a release with a note, whole or not at all; return the digest of its file.
+    # ------------------------------------------------------------ results
 
-        ``data``: the file. Where the disk is full, the release takes the room of `reserve`.
-        """
-        path, digest = self.release(number), _digest(data)
-        noted = json.dumps({**note, "digest": digest}).encode()
+    def result(self, name: str) -> Path:
+        """Return the path of a result."""
+        return self.results / f"{name}.parquet"
 
-        def write() -> None:
-            _write(path.with_suffix(".json"), noted)
-            _write(path, data)  # from here on the release is stored
-
-        with self._writing(
-            "The release was charged, and is lost: nobody has seen it, and it is not made again."
-        ):
-            try:
-                write()
-            except OSError:
-                (self.state / RESERVE).unlink()
-                write()
-        return digest
-
-    def finish(self, names: Mapping[str, int]) -> None:
-        """Move the releases of these numbers into the folder of the results, by name.
-
-        The manifest holds the names already, so that a later run completes what an interrupt cuts off.
-        """
+    def finish(self, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+        """Write the results of these names and the manifest, then show them as a whole."""
         with self._writing(STORED):
-            if self.results.is_dir():
-                return
-            ready = self.state / "results"
-            files = {ready / f"{name}.parquet": self.release(number) for name, number in names.items()}
-            if not all(here.exists() or there.exists() for here, there in files.items()):
-                raise StepError(
-                    f"The results of the step {self.release_id!r} were in {str(self.results)!r}, and are not "
-                    "there any more. Nothing was charged.",
-                    "put them back; another release_id pays for all releases again.",
-                )
-            ready.mkdir(exist_ok=True)
-            for here, there in files.items():
-                if there.exists():
-                    os.replace(there, here)
-            sync(ready)
-            os.rename(ready, self.results)
-            sync(self.results.parent)
+            shutil.rmtree(self._ready, ignore_errors=True)
+            self._ready.mkdir()
+            write({self._ready / f"{name}.parquet": data for name, data in files.items()})
+        self.note(manifest, STORED)
+        self.show(manifest["results"])
+
+    @property
+    def _ready(self) -> Path:
+        """The folder that becomes that of the results."""
+        return self.state / "results"
+
+    def show(self, results: Collection[str]) -> bool:
+        """Move the results that a manifest names into their folder; return False where one is missing."""
+        with self._writing(STORED):
+            if not self.results.exists():
+                if not all((self._ready / f"{name}.parquet").exists() for name in results):
+                    return False
+                os.rename(self._ready, self.results)
+                sync(self.results.parent)
+        return True
 
 
-def _write(path: Path, data: bytes) -> None:
-    write({path: data})
-
-
-def _digest(data: bytes) -> str:
+def digest_of(data: bytes) -> str:
     """Return a hash of the bytes of a file."""
     return blake2b(data, digest_size=16).hexdigest()

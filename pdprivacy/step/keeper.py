@@ -1,4 +1,4 @@
-"""The releases of a run of a step: each is charged and stored once, and read from its file afterwards.
+"""The releases of a run of a step: each is charged and stored once, and read from the ledger afterwards.
 
 Calls and their arguments are written as text: equal calls have equal texts in every process. Texts are stored
 with releases and compared when a step is tried again, so they stay as they are.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from numbers import Rational
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,16 +26,8 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import metadata
-from pdprivacy.errors import (
-    AlreadyCharged,
-    BudgetError,
-    ChangedStepError,
-    LedgerError,
-    ParameterError,
-    StepError,
-)
-from pdprivacy.ledger import Budget, Entry
-from pdprivacy.ledger.budget import handed_out
+from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, ParameterError, StepError
+from pdprivacy.ledger import Budget, Entry, Ledger
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
@@ -42,10 +35,22 @@ from pdprivacy.release.spec import Asked, Release
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
-from pdprivacy.storage.file_formats import to_bytes
+from pdprivacy.storage.file_formats import from_bytes, to_bytes
 from pdprivacy.storage.shapes import Released, check_labels
 
-__all__ = ["ADMITTED", "Purse", "StepKeeper", "argument_texts", "differing", "text_of"]
+__all__ = [
+    "ADMITTED",
+    "Kept",
+    "Purse",
+    "StepKeeper",
+    "another_ledger",
+    "argument_texts",
+    "differing",
+    "text_of",
+]
+
+ROOM = 4 * 2**20
+"""The room on the disk of the ledger, in bytes, without which no release is paid for."""
 
 STAYS = "No result was written; the releases that were made stay charged, and stored."
 RETURN = (
@@ -72,12 +77,12 @@ class Purse(Budget):
     def __init__(self, budget: Budget) -> None:
         self._book, self.of_group = budget._book, budget.of_group
         self._release_id: str | None = None
-        self._answer: tuple[int, float | None] = 0, None
+        self.risk: float | None = None
 
     @contextmanager
     def paying_for(self, release_id: str) -> Iterator[None]:
         """Pay for this release within the block."""
-        self._release_id, self._answer = release_id, (0, None)
+        self._release_id, self.risk = release_id, None
         try:
             yield
         finally:
@@ -92,37 +97,30 @@ class Purse(Budget):
             )
         return super().charge(cost, label, mechanism, **more)
 
-    def answered(self, number: int, risk: float | None = None) -> None:
-        """Remember the charge and the risk of an answer, for `stored`."""
-        self._answer = number, risk
-
-    @property
-    def risk(self) -> float | None:
-        """The disclosure risk of the release that was made last."""
-        return self._answer[1]
-
-    def stored(self) -> None:
-        """Note in the ledger that the answer is stored, which is how a step hands it out."""
-        handed_out(self._book, self._answer[0])
-        super().answered(*self._answer)
+    def answered(self, number: int, risk: float | None = None) -> None:  # noqa: ARG002
+        """Remember the disclosure risk of the release; `store_answer` notes that the answer is handed out."""
+        self.risk = risk
 
 
-class _Kept(NamedTuple):
-    """A stored release: its number and the digest of its file, its metadata and schema."""
+class Kept(NamedTuple):
+    """A stored release: its number, its file, its metadata and its schema."""
 
     number: int
-    digest: str
+    data: bytes
     attrs: dict[str, Any]
     schema: ReleasedSchema
 
 
 class StepKeeper:
-    """The `Keeper` of the releases of a step, while the body of the step runs."""
+    """The `Keeper` of the releases of a step, while the body of the step runs.
 
-    def __init__(self, folder: Folder, purse: Purse) -> None:
-        self._folder, self._purse = folder, purse
+    The ledger stores the releases. ``note``: called when a release was stored.
+    """
+
+    def __init__(self, folder: Folder, purse: Purse, ledger: Ledger, note: Callable[[], None]) -> None:
+        self._folder, self._purse, self._ledger, self._note = folder, purse, ledger, note
         self._step = f"step {folder.release_id!r}"
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, Kept] = {}
         self._turn = threading.RLock()
         self._over = False
 
@@ -168,79 +166,94 @@ class StepKeeper:
                 )
             check_labels(protected.domain)
             number = self.made + 1
+            release_id = f"{self._folder.release_id}/{number}"
             call = _call(protected, asked.function.__qualname__, arguments)
-            note = self._folder.note_of(number)
-            if note is None:
-                released, schema, digest = self._make(number, call, make)
+            data = self._stored(number, release_id, call)
+            if data is None:
+                data, released = self._make(release_id, call, make)
             else:
-                if changed := differing(note["call"], call):
-                    raise ChangedStepError(
-                        f"Release {number} of the {self._step} is stored, and was made with another "
-                        f"{', another '.join(map(repr, changed))}. Nothing was charged.",
-                        "go on with the body as it was, or choose another release_id.",
-                    )
-                digest = note["digest"]
-                released = self._folder.read(self._folder.release(number), digest)
-                schema = released_schema(released)
+                released = from_bytes(data, f"{release_id}.parquet")
             facts = copy.deepcopy(released.attrs[KEY])  # the body may change what it is given
-            self._kept[facts["release_id"]] = _Kept(number, digest, facts, schema)
+            self._kept[release_id] = Kept(number, data, facts, released_schema(released))
             return released
 
-    def _make(
-        self, number: int, call: dict[str, str], make: Callable[[str], Any]
-    ) -> tuple[Released, ReleasedSchema, str]:
-        """Charge, make and store a release; return it as it is stored, its schema and its digest."""
-        self._folder.reserve()
-        release_id = f"{self._folder.release_id}/{number}"
-        with self._purse.paying_for(release_id):
-            try:
-                released = make(release_id)
-            except AlreadyCharged:
+    def _stored(self, number: int, release_id: str, call: dict[str, str]) -> bytes | None:
+        """Return the file of a stored release, None where it was not charged yet."""
+        earlier = self._folder.earlier(number)
+        try:
+            answer = self._purse.stored_answer(release_id, call)
+        except AlreadyCharged:
+            if earlier is None:
                 raise self._lost(release_id) from None
-            data, stored = to_bytes(released)
-            digest = self._folder.store(number, {"call": call, "risk": self._purse.risk}, data)
-            try:
-                self._purse.stored()
-            except LedgerError as error:
-                failure = str(error).partition("because that could not be noted: ")[2].partition("\n")[0]
-                raise StepError(
-                    f"Release {number} of the {self._step} is charged and stored, but that could not be "
-                    f"noted: {failure}",
-                    "call the step again with the same release_id: what is stored is free.",
-                ) from None
-        schema = released_schema(released)
-        if failed := violations(stored, schema):
+        else:
+            if answer is None and earlier is not None:
+                raise another_ledger(self._folder.release_id)
+            return answer
+        note, data = earlier
+        if changed := differing(note["call"], call):
+            raise ChangedStepError(
+                f"The stored release {release_id!r} was made with another "
+                f"{', another '.join(map(repr, changed))}. Nothing was charged.",
+                "ask for the same release as before, or choose another release_id.",
+            )
+        self._purse.store_answer(release_id, data, call, note["risk"])
+        return data
+
+    def _make(
+        self, release_id: str, call: dict[str, str], make: Callable[[str], Any]
+    ) -> tuple[bytes, Released]:
+        """Charge, make and store a release; return its file, and the release as it is read from the file."""
+        self._check_room()
+        with self._purse.paying_for(release_id):
+            released = make(release_id)
+        data, stored = to_bytes(released)
+        self._purse.store_answer(release_id, data, call, self._purse.risk)
+        self._note()
+        if failed := violations(stored, released_schema(released)):
             raise StepError(
-                f"Release {number} of the {self._step} is charged and stored, and does not meet its schema "
+                f"The release {release_id!r} is charged and stored, and does not meet its schema "
                 f"({', '.join(failed)})."
             )
-        return stored, schema, digest
+        return data, stored
+
+    def _check_room(self) -> None:
+        """Refuse a release while the disk of the ledger has no room to store it."""
+        path = Path(self._ledger.address)
+        if path.is_file() and shutil.disk_usage(path.parent).free < ROOM:
+            raise StepError(
+                f"The disk of the ledger {self._ledger.address!r} has less than {ROOM >> 20} MiB left, so "
+                "that a release could be paid for and not be stored. Nothing was charged for this release.",
+                "make room there, and call again with the same release_id.",
+            )
 
     def _lost(self, release_id: str) -> AlreadyCharged:
-        stored = self._folder.stored()
-        there = f" Stored are the releases {stored}." if stored else ""
+        there = ""
+        if self._kept:
+            self._folder.rescue({kept.number: kept.data for kept in self._kept.values()})
+            there = f" The releases before it are in {str(self._folder.release(1).parent)!r}."
         return AlreadyCharged(
-            f"The release {release_id!r} was charged before, and its answer is not in "
-            f"{str(self._folder.state)!r}: the run that paid for it ended before it could be stored, or it "
-            f"was made elsewhere under this name. Nothing was charged again.{there}",
+            f"The release {release_id!r} was charged before, and its answer is not stored: the run that paid "
+            "for it was cut off before that, or is under way on another machine, or the charge was made "
+            f"outside of the step. Nothing was charged again.{there}",
             "the answer is lost; another release_id pays for all releases of the step anew.",
         )
 
     # ------------------------------------------------------------ what the body returns
 
-    def results(self, named: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
-        """Return number and file digest of each release that the body returned under a name.
+    def results(self, named: Mapping[Any, Any]) -> dict[str, Kept]:
+        """Return the stored release for each that the body returned under a name.
 
         Raises StepError for any other object, and for a release that was changed: nothing is a result then.
         """
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, Kept] = {}
+        numbers: set[int] = set()
         for place, (name, returned) in enumerate(named.items(), 1):
             kept, fault = self._checked(returned)
             if kept is not None:  # only then may the name be shown
                 plain = check_file_name(name, "the name of a result")
-                facts = {"release": kept.number, "digest": kept.digest}
-                if plain.casefold() not in map(str.casefold, found) and facts not in found.values():
-                    found[plain] = facts
+                if plain.casefold() not in map(str.casefold, found) and kept.number not in numbers:
+                    found[plain] = kept
+                    numbers.add(kept.number)
                     continue
                 fault = "its name or its release is a result already"
             raise StepError(
@@ -252,7 +265,7 @@ class StepKeeper:
             raise StepError(f"The body of the {self._step} returned no release. {STAYS}", RETURN)
         return found
 
-    def _checked(self, returned: Any) -> tuple[_Kept | None, str]:
+    def _checked(self, returned: Any) -> tuple[Kept | None, str]:
         """Return the stored release that an object is, or None and why it is not one."""
         attrs = getattr(returned, "attrs", {}).get(KEY)
         kept = self._kept.get(str(attrs.get("release_id"))) if isinstance(attrs, dict) else None
@@ -263,11 +276,24 @@ class StepKeeper:
         return kept, ""
 
 
+def another_ledger(release_id: str) -> StepError:
+    """Return the error for a ledger that lacks the charge of a stored release."""
+    return StepError(
+        f"The ledger does not hold the charges of the stored releases of the step {release_id!r}: it is "
+        "another ledger, or an older copy. Nothing was charged.",
+        "name the ledger that paid for them.",
+    )
+
+
 def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return a call in texts that are the same in every run; of the records only how they were declared."""
+    """Return a call in texts that are the same in every run; of the records only how they were declared.
+
+    An argument that is None is left out: a later version may have more of them.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
     return {
         "release": method,
-        **argument_texts(arguments, arrays=True),
+        **argument_texts(given, arrays=True),
         "after": text_of([step.text for step in protected.lineage], "after"),
         "declaration": protected.domain.fingerprint(),
         "neighbors": str(protected.unit),

@@ -135,8 +135,8 @@ def test_the_digest_of_an_answer_is_in_the_chain(budget, ledger, tmp_path):
 @pytest.mark.parametrize(
     ("answer", "request_", "words"),
     [
-        ("text", REQUEST, "'answer' must be at most 16777216 bytes"),
-        (bytes(2**24 + 1), REQUEST, "'answer' must be at most 16777216 bytes"),
+        ("text", REQUEST, "'answer' must be at most 268435456 bytes"),
+        (bytes(2**28 + 1), REQUEST, "'answer' must be at most 268435456 bytes"),
         (b"1", [("a", "b")], "'request' must be a dict"),
         (b"1", {"epsilon": 0.5}, "'request' must hold texts"),
         (b"1", {5: "x"}, "'request' must hold texts"),

@@ -676,6 +676,35 @@ def test_an_answer_that_the_server_does_not_take_leaves_its_charge_entered(serve
         assert budget.stored_answer("a", {"count": "member"}) == b"17"
 
 
+def test_a_step_goes_on_on_another_machine(server, schema, tmp_path):
+    """What two machines share is the ledger on the server, and no disk."""
+    pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
+    domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    seen = []
+
+    def monthly(private):
+        seen.append(private.dp.mean("age", epsilon=0.25).copy())
+        if len(seen) == 1:
+            raise ConnectionError
+        return {"age": seen[-1], "rows": private.dp.count(epsilon=0.5)}
+
+    def step(machine: str):
+        return pdprivacy.release_step(
+            schema=domain, epsilon=1, ledger=server.url(schema), name="survey", to=tmp_path / machine
+        )(monthly)
+
+    frame = pd.DataFrame({"age": [31, 54, 27, 39]})
+    with pytest.raises(ConnectionError):
+        step("first")(frame, release_id="2026-05")
+    made = step("second")(frame, release_id="2026-05")
+    assert made["age"].equals(seen[0])
+    assert made["age"].dp.verify()
+    with Ledger(server.url(schema)) as ledger:
+        assert ledger.entries("survey")["release_id"].tolist() == ["2026-05/1", "2026-05/2"]
+        assert ledger.budget("survey").spent == (0.75, 0)
+        assert ledger.audit().unanswered == 0
+
+
 TRIGGER = "TRIGGER pdprivacy_append_only"
 ON = "ON pdprivacy_records FOR EACH STATEMENT"
 RUN = "EXECUTE FUNCTION pdprivacy_append_only()"
