@@ -93,6 +93,10 @@ else:  # a type checker would take any name for one that is there
         if name in _HOMES:
             from pdprivacy.show.tracebacks import short_functions
 
+            if name == "release_step":
+                _importlib.import_module(
+                    "pdprivacy.accessor"
+                )  # which puts dp on the frame that a step is given
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
             short_functions(_sys.modules[__name__], [name])
             return globals()[name]

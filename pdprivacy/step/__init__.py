@@ -17,8 +17,10 @@ from pdprivacy import schema as schemas
 from pdprivacy._version import __version__
 from pdprivacy.checks import check_name
 from pdprivacy.errors import (
+    AlreadyCharged,
     ArgumentError,
     ChangedStepError,
+    LedgerError,
     MissingLedgerError,
     ParameterError,
     StepError,
@@ -220,25 +222,25 @@ class _Run:
     # ------------------------------------------------------------ earlier runs
 
     def _begun(self) -> Json:
-        """Return the manifest of an earlier run, or write a new one; refuse a step that was changed."""
+        """Return the manifest of an earlier run, or a new one; refuse a step that was changed."""
         folder, before = self._folder, self._folder.manifest()
         if before is None:
             if folder.results.exists():
                 raise StepError(
                     f"{str(folder.results)!r} exists already, and the manifest of the step is missing. "
                     "Nothing was charged.",
-                    "choose another release_id, or another folder.",
+                    "move it away: the step writes its results again. Or choose another release_id.",
                 )
-        elif change := self._change_since(before):
-            names = {self._declared.name, str(before["declaration"].get("name"))}
-            if before.get("results") is not None or any(map(self._has_charges, names)):
-                raise change
-        else:
-            if not self._holds(before.get("head")):
-                raise another_ledger(folder.release_id)
+            return self._manifest
+        if not self._holds(before.get("head")):
+            raise another_ledger(folder.release_id)
+        change = self._change_since(before)
+        if change is None:
             return before
-        folder.note(self._manifest)  # nothing was paid for under other terms
-        return self._manifest
+        names = {self._declared.name, str(before["declaration"].get("name"))}
+        if before.get("results") is not None or any(map(self._has_charges, names)):
+            raise change
+        return self._manifest  # nothing was paid for under other terms
 
     def _change_since(self, before: Json) -> ChangedStepError | None:
         """Return the error for a step that differs from its earlier run; None where nothing differs."""
@@ -289,18 +291,20 @@ class _Run:
 
         def note() -> None:
             manifest["head"] = self._ledger.head
-            self._folder.note(manifest, "The release is paid for and stored.")
+            self._folder.note(manifest, "Nothing is charged that is not stored.")
 
         protected = find(protect(frame, declared.schema, budget=self._ledger, name=declared.name, **terms))
         purse = Purse(protected.budget)
-        keeper = StepKeeper(self._folder, purse, self._ledger, note)
+        keeper = StepKeeper(self._folder, purse, self._ledger, _terms(manifest), note)
         bound.arguments[self._first] = ProtectedFrame(replace(protected, budget=purse, keeper=keeper))
         try:
             returned = self._body(*bound.args, **bound.kwargs)
             single = not isinstance(returned, dict)
             kept = keeper.results({SINGLE: returned} if single else returned)
         except BaseException as error:
-            if keeper.made:
+            if keeper.made and isinstance(error, AlreadyCharged | LedgerError):
+                error.add_note(f"The releases before it are in {str(keeper.rescue())!r}.")
+            elif keeper.made:
                 error.add_note(
                     f"The releases of the step {self._folder.release_id!r} are stored: a call with the same "
                     "release_id returns them at no cost."

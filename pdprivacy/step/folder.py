@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -25,8 +26,7 @@ FORMAT = 1
 STATE = ".steps"
 """The folder of manifests, within the folder of all results."""
 MANIFEST = "step.json"
-REQUIRED = ("arguments", "declaration")
-"""The parts of a manifest that compare one run with another, each of them by name."""
+HEAD = re.compile("[0-9]{1,18}:[0-9a-f]{64}")
 STORED = "All releases are paid for and stored, and nothing will be charged again."
 
 MOST_BYTES = 150
@@ -63,7 +63,7 @@ class Folder:
     """The files of one release id of a step.
 
     Results are in ``to/ID``, the manifest in ``to/.steps/ID``. A run writes there while it holds the lock.
-    Releases are in the ledger; earlier versions stored them in ``to/.steps/ID/releases``.
+    Releases are in the ledger; those that it cannot store are in ``to/.steps/ID/releases``.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Folder:
                 f"another way (format {noted.get('format')!r}, here {FORMAT}). Nothing was charged.",
                 "go on with that version, or choose another release_id.",
             )
-        if noted is not None and not all(isinstance(noted.get(part), dict) for part in REQUIRED):
+        if noted is not None and not _is_manifest(noted):
             raise self._unreadable(self.state / MANIFEST, "it is damaged")
         return noted
 
@@ -159,14 +159,27 @@ class Folder:
     # ------------------------------------------------------------ releases
 
     def release(self, number: int) -> Path:
-        """Return the path of a release beside the results: one of an earlier version, or of a lost step."""
+        """Return the path of a release that is stored here and not in the ledger."""
         return self.state / "releases" / f"{number}.parquet"
 
-    def earlier(self, number: int) -> tuple[Json, bytes] | None:
-        """Return the note and the file of a release that an earlier version stored here, None without one."""
+    def keep(self, number: int, data: bytes, note: Json | None, fate: str) -> None:
+        """Store a release here, whole or not at all, with a ``note`` if `kept` shall find it.
+
+        ``fate``: what has become of the charge, for the error where that fails.
+        """
+        path = self.release(number)
+        files = {path: data}
+        if note is not None:
+            files[path.with_suffix(".json")] = json.dumps({**note, "digest": digest_of(data)}).encode()
+        with self._writing(fate):
+            path.parent.mkdir(exist_ok=True)
+            write(files)
+
+    def kept(self, number: int) -> tuple[Json, bytes] | None:
+        """Return the note and the file of a release that `keep` stored, None where there is none."""
         path = self.release(number)
         note = self._noted(path.with_suffix(".json"), ("call", "digest", "risk"))
-        if note is None:
+        if note is None or not path.exists():
             return None
         self.read(path, note["digest"])
         return note, path.read_bytes()
@@ -186,16 +199,9 @@ class Folder:
             raise StepError(
                 f"A stored release of the step {self.release_id!r} cannot be used, {str(path)!r}: "
                 f"{failure}. Nothing was charged.",
-                "restore the file, or remove the folder of results: the step writes them again at no cost.",
+                "restore the file, or move the folder of results away: the step writes them from the ledger.",
             )
         return released
-
-    def rescue(self, releases: Mapping[int, bytes]) -> None:
-        """Write the releases of a step that cannot go on, by number, each to its file."""
-        if releases:
-            with self._writing("Nothing was charged again."):
-                self.release(0).parent.mkdir(exist_ok=True)
-                write({self.release(number): data for number, data in releases.items()})
 
     # ------------------------------------------------------------ results
 
@@ -226,6 +232,28 @@ class Folder:
                 os.rename(self._ready, self.results)
                 sync(self.results.parent)
         return True
+
+
+def _is_manifest(noted: Json) -> bool:
+    """Return whether a JSON object has the parts of a manifest."""
+    terms, results, head = (
+        (noted.get("arguments"), noted.get("declaration")),
+        noted.get("results"),
+        noted.get("head"),
+    )
+    texts = all(
+        isinstance(part, dict) and all(isinstance(text, str) for text in part.values()) for part in terms
+    )
+    if head is not None and not (isinstance(head, str) and HEAD.fullmatch(head)):
+        return False
+    if results is None:
+        return texts
+    named = isinstance(results, dict) and isinstance(noted.get("single"), bool)
+    return (
+        texts
+        and named
+        and all(isinstance(one, dict) and isinstance(one.get("digest"), str) for one in results.values())
+    )
 
 
 def digest_of(data: bytes) -> str:

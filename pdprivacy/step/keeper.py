@@ -12,7 +12,7 @@ import math
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -26,7 +26,15 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import metadata
-from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, ParameterError, StepError
+from pdprivacy.errors import (
+    AlreadyCharged,
+    BudgetError,
+    ChangedStepError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    StepError,
+)
 from pdprivacy.ledger import Budget, Entry, Ledger
 from pdprivacy.metadata import KEY
 from pdprivacy.privacy import Confidential
@@ -52,6 +60,7 @@ __all__ = [
 ROOM = 4 * 2**20
 """The room on the disk of the ledger, in bytes, without which no release is paid for."""
 
+LOST = "The release was charged, and is lost: nobody has seen it, and it is not made again."
 STAYS = "No result was written; the releases that were made stay charged, and stored."
 RETURN = (
     'return {"age": private.dp.mean("age", epsilon=0.1)}, or one release, as it was released; call again '
@@ -77,12 +86,12 @@ class Purse(Budget):
     def __init__(self, budget: Budget) -> None:
         self._book, self.of_group = budget._book, budget.of_group
         self._release_id: str | None = None
-        self.risk: float | None = None
+        self.answer: tuple[int, float | None] = 0, None
 
     @contextmanager
     def paying_for(self, release_id: str) -> Iterator[None]:
         """Pay for this release within the block."""
-        self._release_id, self.risk = release_id, None
+        self._release_id = release_id
         try:
             yield
         finally:
@@ -97,9 +106,13 @@ class Purse(Budget):
             )
         return super().charge(cost, label, mechanism, **more)
 
-    def answered(self, number: int, risk: float | None = None) -> None:  # noqa: ARG002
-        """Remember the disclosure risk of the release; `store_answer` notes that the answer is handed out."""
-        self.risk = risk
+    def answered(self, number: int, risk: float | None = None) -> None:
+        """Remember the charge and the disclosure risk; the answer is handed out once it is stored."""
+        self.answer = number, risk
+
+    def handed_out(self) -> None:
+        """Note that the answer that was made last is handed out."""
+        super().answered(*self.answer)
 
 
 class Kept(NamedTuple):
@@ -114,11 +127,19 @@ class Kept(NamedTuple):
 class StepKeeper:
     """The `Keeper` of the releases of a step, while the body of the step runs.
 
-    The ledger stores the releases. ``note``: called when a release was stored.
+    The ledger stores the releases, or the folder where the ledger cannot.
+
+    Parameters
+    ----------
+    folder, ledger : of the step. purse : its budget.
+    terms : what must be the same in each run, beside the calls.
+    note : called before a release is charged, and when one was stored.
     """
 
-    def __init__(self, folder: Folder, purse: Purse, ledger: Ledger, note: Callable[[], None]) -> None:
-        self._folder, self._purse, self._ledger, self._note = folder, purse, ledger, note
+    def __init__(
+        self, folder: Folder, purse: Purse, ledger: Ledger, terms: dict[str, str], note: Callable[[], None]
+    ) -> None:
+        self._folder, self._purse, self._ledger, self._terms, self._note = folder, purse, ledger, terms, note
         self._step = f"step {folder.release_id!r}"
         self._kept: dict[str, Kept] = {}
         self._turn = threading.RLock()
@@ -170,7 +191,7 @@ class StepKeeper:
             call = _call(protected, asked.function.__qualname__, arguments)
             data = self._stored(number, release_id, call)
             if data is None:
-                data, released = self._make(release_id, call, make)
+                data, released = self._make(number, call, make)
             else:
                 released = from_bytes(data, f"{release_id}.parquet")
             facts = copy.deepcopy(released.attrs[KEY])  # the body may change what it is given
@@ -179,35 +200,39 @@ class StepKeeper:
 
     def _stored(self, number: int, release_id: str, call: dict[str, str]) -> bytes | None:
         """Return the file of a stored release, None where it was not charged yet."""
-        earlier = self._folder.earlier(number)
+        kept, request = self._folder.kept(number), {**self._terms, **call}
         try:
-            answer = self._purse.stored_answer(release_id, call)
+            answer = self._purse.stored_answer(release_id, request)
         except AlreadyCharged:
-            if earlier is None:
+            if kept is None:
                 raise self._lost(release_id) from None
         else:
-            if answer is None and earlier is not None:
+            if answer is None and kept is not None:
                 raise another_ledger(self._folder.release_id)
             return answer
-        note, data = earlier
+        note, data = kept
         if changed := differing(note["call"], call):
             raise ChangedStepError(
                 f"The stored release {release_id!r} was made with another "
                 f"{', another '.join(map(repr, changed))}. Nothing was charged.",
                 "ask for the same release as before, or choose another release_id.",
             )
-        self._purse.store_answer(release_id, data, call, note["risk"])
+        with suppress(PrivacyError):  # the file is as good
+            self._purse.store_answer(release_id, data, request, note["risk"])
         return data
 
-    def _make(
-        self, release_id: str, call: dict[str, str], make: Callable[[str], Any]
-    ) -> tuple[bytes, Released]:
+    def _make(self, number: int, call: dict[str, str], make: Callable[[str], Any]) -> tuple[bytes, Released]:
         """Charge, make and store a release; return its file, and the release as it is read from the file."""
         self._check_room()
-        with self._purse.paying_for(release_id):
-            released = make(release_id)
+        self._note()
+        release_id = f"{self._folder.release_id}/{number}"
+        try:
+            with self._purse.paying_for(release_id):
+                released = make(release_id)
+        except AlreadyCharged:  # meanwhile
+            raise self._lost(release_id) from None
         data, stored = to_bytes(released)
-        self._purse.store_answer(release_id, data, call, self._purse.risk)
+        self._store(number, release_id, call, data)
         self._note()
         if failed := violations(stored, released_schema(released)):
             raise StepError(
@@ -215,6 +240,23 @@ class StepKeeper:
                 f"({', '.join(failed)})."
             )
         return data, stored
+
+    def _store(self, number: int, release_id: str, call: dict[str, str], data: bytes) -> None:
+        """Store a release in the ledger, or in the folder where the ledger cannot store it."""
+        risk = self._purse.answer[1]
+        try:
+            self._purse.store_answer(release_id, data, {**self._terms, **call}, risk)
+        except (LedgerError, ParameterError):
+            self._folder.keep(number, data, {"call": call, "risk": risk}, LOST)
+            try:
+                self._purse.handed_out()
+            except LedgerError as error:
+                failure = str(error).partition("because that could not be noted: ")[2].partition("\n")[0]
+                raise StepError(
+                    f"The release {release_id!r} is charged, and stored in the folder of the step, as the "
+                    f"ledger could not take it: {failure}",
+                    "call the step again with the same release_id: what is stored is free.",
+                ) from None
 
     def _check_room(self) -> None:
         """Refuse a release while the disk of the ledger has no room to store it."""
@@ -227,16 +269,19 @@ class StepKeeper:
             )
 
     def _lost(self, release_id: str) -> AlreadyCharged:
-        there = ""
-        if self._kept:
-            self._folder.rescue({kept.number: kept.data for kept in self._kept.values()})
-            there = f" The releases before it are in {str(self._folder.release(1).parent)!r}."
         return AlreadyCharged(
-            f"The release {release_id!r} was charged before, and its answer is not stored: the run that paid "
-            "for it was cut off before that, or is under way on another machine, or the charge was made "
-            f"outside of the step. Nothing was charged again.{there}",
-            "the answer is lost; another release_id pays for all releases of the step anew.",
+            f"The release {release_id!r} was charged before, and its answer is not stored: another run is "
+            "making it, or the run that paid for it was cut off, or the charge was made outside of the step. "
+            "Nothing was charged again.",
+            "call again when no other run is under way; if the answer is lost, another release_id pays for "
+            "all releases of the step anew.",
         )
+
+    def rescue(self) -> Path:
+        """Write the releases of this run to files, for a step that cannot go on; return their folder."""
+        for kept in self._kept.values():
+            self._folder.keep(kept.number, kept.data, None, "Nothing was charged again.")
+        return self._folder.release(1).parent
 
     # ------------------------------------------------------------ what the body returns
 

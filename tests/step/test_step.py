@@ -208,7 +208,7 @@ def test_a_release_that_is_stored_and_cannot_be_noted_is_free_the_next_time(pipe
     with monkeypatch.context() as patched:
         full(patched, pdprivacy.step.folder, "write", lambda files: bool(pipeline.charged))
         with pytest.raises(
-            StepError, match=r"No space left on device\)\. The release is paid for and stored\."
+            StepError, match=r"No space left on device\)\. Nothing is charged that is not stored\."
         ) as caught:
             step(ages, release_id="a")
     assert "same release_id" in caught.value.hint
@@ -353,8 +353,11 @@ def test_what_is_stored_of_a_lost_step_can_be_read(pipeline, ages):
     with pytest.raises(RuntimeError):
         step(ages, release_id="a")
     pipeline.ledger.budget(NAME).charge(pdprivacy.Pure(0.25), "count", release_id="a/2")
-    with pytest.raises(AlreadyCharged, match=r"The releases before it are in .*releases"):
+    with pytest.raises(AlreadyCharged, match="its answer is not stored") as caught:
         step(ages, release_id="a")
+    assert caught.value.__notes__ == [
+        f"The releases before it are in {str(pipeline.to / '.steps/a/releases')!r}."
+    ]
     stored = pipeline.to / ".steps" / "a" / "releases" / "1.parquet"
     assert pdprivacy.read_release(stored).dp.verify()
 
@@ -552,6 +555,43 @@ def test_another_ledger_does_not_go_on(pipeline, ages):
         assert budget.spent[0] == 0
     assert len(pdprivacy.Ledger(older).entries(NAME)) == 2
     assert (pipeline.spent, pipeline.files) == (spent, files)
+
+
+def test_another_ledger_does_not_go_on_after_a_wrong_call(pipeline, ages):
+    """A call that is refused leaves the note of what was paid for as it is."""
+    _at_work(pipeline, ages, finished=False)
+    elsewhere = pipeline.folder / "other.db"
+    with pdprivacy.Ledger(elsewhere) as other:
+        other.open(NAME, pdprivacy.Pure(2))
+        for by in ("aeg", "age"):
+            with pytest.raises(StepError, match=r"another ledger, or an older copy\. Nothing was charged"):
+                pipeline.step(ledger=other)(ages, by=by, release_id="a")
+        assert other.budget(NAME).spent[0] == 0
+
+
+def test_a_wrong_call_does_not_block_the_right_one(pipeline, ages):
+    """Where the folder was lost, a call that releases nothing new leaves no note."""
+    step = pipeline.step()
+    made = step(ages, by="age", release_id="a")
+    shutil.rmtree(pipeline.to)
+    with pytest.raises(ChangedStepError, match="another \"argument 'by'\""):
+        step(ages, by="aeg", release_id="a")
+    with pytest.raises(ParameterError):
+        pipeline.step(epsilon=21)(ages, by="age", release_id="a")
+    for name, one in step(ages, by="age", release_id="a").items():
+        same(one, made[name])
+    assert pipeline.charged == ["a/1", "a/2"]
+
+
+def test_another_step_is_refused_without_the_folder_too(pipeline, ages):
+    pipeline.step()(ages, by="age", release_id="a")
+    for _, options, arguments in CHANGES.values():
+        if "name" in options:
+            continue  # which is another budget
+        shutil.rmtree(pipeline.to)
+        with pytest.raises((ChangedStepError, ParameterError, BudgetError)):
+            pipeline.step(**options)(ages, **{"by": "age", **arguments}, release_id="a")
+        assert pipeline.charged == ["a/1", "a/2"]
 
 
 def test_without_a_total_a_new_name_is_refused(pipeline, ages):
@@ -1071,6 +1111,10 @@ DAMAGES = {
     ),
     "other text": lambda data: b'{"format": 1}',
 }
+NO_MANIFESTS = {
+    "a number for a text": lambda data: re.sub(rb'("epsilon": )"[^"]*"', rb"\g<1>2", data, count=1),
+    "a head of another kind": lambda data: re.sub(rb'("head": )"[^"]*"', rb"\g<1>5", data),
+}
 
 
 @pytest.mark.full(keep=1)
@@ -1079,7 +1123,7 @@ def test_a_damaged_file_on_the_way_is_told(pipeline, ages, name):
     spent, _ = _at_work(pipeline, ages, finished=False)
     path = pipeline.answers[0] if name == "answer" else _files(pipeline)[name]
     whole = path.read_bytes()
-    for what, damage in DAMAGES.items():
+    for what, damage in {**DAMAGES, **(NO_MANIFESTS if name == "step.json" else {})}.items():
         path.write_bytes(damage(whole))
         with pytest.raises((StepError, LedgerError), match=r"damaged|is missing or was changed"):
             pipeline.step()(ages, by="age", release_id="a")
@@ -1250,8 +1294,9 @@ def test_a_full_disk_is_found_before_the_charge(pipeline, ages, monkeypatch):
     step = pipeline.step()
     with monkeypatch.context() as patched:
         full(patched, pdprivacy.step.folder, "write")
-        with pytest.raises(StepError, match=r"No space left on device\)\. Nothing was charged\."):
+        with pytest.raises(StepError, match=r"No space left on device\)\. Nothing is charged that is not"):
             step(ages, release_id="a")
+    assert pipeline.charged == []
     usage = shutil.disk_usage(pipeline.folder)
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "disk_usage", lambda path: usage._replace(free=ROOM - 1))
@@ -1265,20 +1310,94 @@ def test_a_full_disk_is_found_before_the_charge(pipeline, ages, monkeypatch):
     assert pipeline.spent == 0.8
 
 
-def test_what_cannot_be_stored_is_told_as_lost(pipeline, ages, monkeypatch):
-    step = pipeline.step()
+def refuse(*_):
+    raise LedgerError("The server is gone. Nothing was entered.")
 
-    def refuse(*_):
-        raise LedgerError("The disk is full. Nothing was entered.")
 
+def test_what_a_ledger_cannot_store_is_stored_in_the_folder(pipeline, ages, monkeypatch):
+    """As where the answers of a server or of another user may not be written, or are too large."""
+    step = pipeline.step(pipeline.failing(1))
     with monkeypatch.context() as patched:
         patched.setattr(StoredBook, "store", refuse)
-        with pytest.raises(LedgerError, match="'a/1' stays charged, but its answer was not stored: The disk"):
+        with pytest.raises(RuntimeError, match="the network went away"):
             step(ages, release_id="a")
+        assert pipeline.answered == [True]
+        made = step(ages, release_id="a")
+    assert (pipeline.charged, pipeline.answered) == (["a/1", "a/2"], [True, True])
+    same(made["age"], pipeline.seen["age"])
+    assert not (pipeline.folder / "budget.db-answers").exists()
+    monkeypatch.setattr(pdprivacy.ledger.budget, "MOST_ANSWER", 1000)
+    large = pipeline.step()(ages, release_id="b")
+    shutil.rmtree(pipeline.to / "b")
+    for name, one in pipeline.step()(ages, release_id="b").items():
+        same(one, large[name])
+    assert pipeline.spent == 1.6
+
+
+def test_a_release_outlives_an_outage_of_the_ledger(pipeline, ages, monkeypatch):
+    step = pipeline.step()
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredBook, "store", refuse)
+        patched.setattr(StoredBook, "answer", refuse)
+        with pytest.raises(
+            StepError, match=r"'a/1' is charged, and stored in the folder of the step.*: The server is gone"
+        ) as caught:
+            step(ages, release_id="a")
+    assert "same release_id" in caught.value.hint
     assert (pipeline.spent, pipeline.answered) == (0.3, [False])
-    with pytest.raises(AlreadyCharged, match=r"'a/1' was charged before, and its answer is not stored"):
+    step(ages, release_id="a")
+    assert (pipeline.charged, pipeline.answered) == (["a/1", "a/2"], [True, True])
+
+
+def test_what_cannot_be_stored_at_all_is_told_as_lost(pipeline, ages, monkeypatch):
+    step = pipeline.step(pipeline.failing(1))
+    with pytest.raises(RuntimeError):
         step(ages, release_id="a")
-    assert pipeline.spent == 0.3
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredBook, "store", refuse)
+        full(
+            patched,
+            pdprivacy.step.folder,
+            "write",
+            lambda files: "2.parquet" in [path.name for path in files],
+        )
+        with pytest.raises(
+            StepError, match=r"No space left on device\)\. The release was charged, and is lost"
+        ):
+            step(ages, release_id="a")
+    assert (pipeline.spent, pipeline.answered) == (0.8, [True, False])
+    with pytest.raises(
+        AlreadyCharged, match=r"'a/2' was charged before, and its answer is not stored"
+    ) as caught:
+        step(ages, release_id="a")
+    (note,) = caught.value.__notes__
+    assert note.startswith("The releases before it are in")
+    same(pdprivacy.read_release(_files(pipeline)["1.parquet"]), pipeline.seen["age"])
+    assert pipeline.spent == 0.8
+
+
+def test_a_frame_of_a_step_has_dp_in_a_new_process(tmp_path):
+    """Where nothing else of the package was used before."""
+    script = """
+import pandas as pd, sys, pdprivacy
+from pdprivacy.schema import read_schema
+from pdprivacy.domain import Column, Domain
+
+@pdprivacy.release_step(
+    schema=Domain((Column("age", "integer", lower=0, upper=120),)), epsilon=1,
+    ledger=sys.argv[1] + "/budget.db", name="survey", to=sys.argv[1],
+)
+def monthly(private):
+    return private.dp.mean("age", epsilon=0.5)
+
+monthly(pd.DataFrame({"age": [31, 54]}), release_id="a")
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, str(tmp_path)],
+        capture_output=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a" / "result.parquet").is_file()
 
 
 def test_a_file_that_is_no_release_is_told(tmp_path, private):
