@@ -1654,7 +1654,7 @@ FAULTS = (
     ),
     PlantedFault(
         "first records in a sample in place of any",
-        "noise/decisions.py",
+        "noise/choice.py",
         "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
         "        found[:size] = True",
         ("tests/releases/test_parts.py::test_all_parts_of_a_size_are_drawn_alike",),
