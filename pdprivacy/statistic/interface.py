@@ -478,7 +478,7 @@ def groups_of(keys: Sequence[Column], method: str = "groupby") -> int:
 
 
 class Statistic(Protocol):
-    """The interface of a statistic to releases.
+    """The interface of a statistic to releases; by default, each released number is one noisy number.
 
     ``offsets``: the number per part that is added to its noisy numbers, where each released number is one
     noisy number (of the only part, or of the part at its place on the last axis); None where released numbers
@@ -488,40 +488,24 @@ class Statistic(Protocol):
     and ``finish`` returns the answer from the noisy parts.
     """
 
+    __slots__ = ()
+
     @property
     def parts(self) -> tuple[Part, ...]: ...
     @property
-    def offsets(self) -> tuple[float, ...] | None: ...
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.parts)
+
     @property
-    def ends(self) -> tuple[Any, Any]: ...
+    def ends(self) -> tuple[Any, Any]:
+        offsets = self.offsets
+        return (-math.inf, math.inf) if offsets is None else ends_of_parts(self.parts, offsets)
+
     @property
     def reads(self) -> tuple[Read, ...]: ...
     def exact(self, answers: Sequence[Any]) -> list[Whole]: ...
-    def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
-
-
-def scalar(
-    name: str,
-    weight: Fraction,
-    moved: int,
-    unit: Fraction,
-    *,
-    counts: bool = False,
-    lower: Fraction | None = None,
-    upper: Fraction | None = None,
-    limits: Limits | None = None,
-) -> Part:
-    return Part(
-        name,
-        weight,
-        moved,
-        moved**2,
-        unit,
-        counts=counts,
-        lower=lower,
-        upper=upper,
-        limits=limits,
-    )
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        return one_each(self, noisy)
 
 
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:

@@ -206,13 +206,13 @@ FAULTS = (
     PlantedFault(
         "numbers of labels: a unit taken for a record",
         "statistic/counts.py",
-        "        moved = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution",
-        "        moved = sensitivity.nunique(neighbors=self.scope.neighbors)",
+        "        largest = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution",
+        "        largest = sensitivity.nunique(neighbors=self.scope.neighbors)",
         ("tests/releases/test_grouped.py::test_the_number_of_labels_moves_as_far_as_is_stated",),
     ),
     PlantedFault(
         "sums as they are beside centred ones: the centre left out of the sensitivity",
-        "statistic/groups.py",
+        "statistic/sums.py",
         "            terms = q.low + shift, q.high + shift, q.unit",
         "            terms = q.low, q.high, q.unit",
         ("tests/statistic/test_statistic.py::test_random_tables_and_all_their_neighbours",),
@@ -370,7 +370,7 @@ FAULTS = (
     ),
     PlantedFault(
         "interval of a deviation not the root of the variance's",
-        "statistic/groups.py",
+        "statistic/sums.py",
         "        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))",
         "        return np.maximum(widened[0], 0.0), np.maximum(widened[1], 0.0)",
         ("tests/statistic/test_accuracy.py::test_intervals_of_variances_hold_what_rounding_moves",),
