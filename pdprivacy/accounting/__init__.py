@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 
-from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
 from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
@@ -22,6 +21,7 @@ from pdprivacy.accounting.rules import (
     Amount,
     Basic,
     Concentrated,
+    Conversion,
     Filter,
     Losses,
     Rule,
@@ -30,6 +30,10 @@ from pdprivacy.accounting.rules import (
     rule,
     shares,
     times,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_of,
+    zcdp_rho,
 )
 from pdprivacy.show.tracebacks import short_functions
 

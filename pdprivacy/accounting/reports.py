@@ -8,10 +8,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from pdprivacy.accounting.concentrated import zcdp_epsilon
 from pdprivacy.accounting.distribution import pld_epsilon
 from pdprivacy.accounting.events import Event, Events, tally
 from pdprivacy.accounting.optimal import optimal_epsilon
+from pdprivacy.accounting.rules import zcdp_epsilon
 from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of
 from pdprivacy.exact import float_up
 from pdprivacy.privacy import ZCDP, Loss, Rational, check_delta, rational

@@ -14,6 +14,15 @@ from numpy.typing import NDArray
 from pdprivacy import noise
 from pdprivacy.domain import Domain
 from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
+from pdprivacy.engine_narwhals.chunks import (
+    ArrowPieces,
+    Piecewise,
+    arrow_type,
+    each,
+    in_own_memory,
+    tables_of_duckdb,
+    then,
+)
 from pdprivacy.engine_narwhals.engines import (
     framed,
     guarded,
@@ -24,15 +33,6 @@ from pdprivacy.engine_narwhals.engines import (
     quoted_for_spark,
 )
 from pdprivacy.engine_narwhals.narwhals_engine import NarwhalsEngine
-from pdprivacy.engine_narwhals.pieces import (
-    ArrowPieces,
-    Piecewise,
-    arrow_type,
-    each,
-    in_own_memory,
-    tables_of_duckdb,
-    then,
-)
 from pdprivacy.errors import EngineError, InvalidDataError
 from pdprivacy.expressions.cells import nulls
 

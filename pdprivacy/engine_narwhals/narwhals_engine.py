@@ -14,9 +14,9 @@ from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine.ranks import bin_shift, bins_around
+from pdprivacy.engine_narwhals.chunks import ArrowPieces, each_of_numbers, each_of_polars, streamed
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
 from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
-from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_numbers, each_of_polars, streamed
 from pdprivacy.engine_narwhals.queries import Queries, Query
 from pdprivacy.errors import DeclarationError, EngineError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.accounting.concentrated import zcdp_rho
+from pdprivacy.accounting.rules import zcdp_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
 from pdprivacy.errors import ParameterError, check_one_of

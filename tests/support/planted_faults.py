@@ -319,10 +319,10 @@ FAULTS = (
     ),
     PlantedFault(
         "tight conversion of rho takes its last term twice",
-        "accounting/concentrated.py",
+        "accounting/rules.py",
         "log_up(1 / (alpha * slack)) / t + log_up(t / alpha))",
         "log_up(1 / (alpha * slack)) / t + 2 * log_up(t / alpha))",
-        ("tests/accounting/test_concentrated.py::test_epsilons_are_those_of_another_search",),
+        ("tests/accounting/test_rules_conversion.py::test_epsilons_are_those_of_another_search",),
     ),
     PlantedFault(
         "pure loss counted as a quarter of its square in rho",
