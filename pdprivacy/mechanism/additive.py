@@ -19,11 +19,13 @@ from pdprivacy.checks import doubles, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
-from pdprivacy.mechanism.bounds import NO_BOUNDS, Bounding, Bounds
-from pdprivacy.mechanism.grid import (
+from pdprivacy.mechanism.support import (
     EXACT,
     GRID_BITS,
+    NO_BOUNDS,
     ROUNDING_STEPS,
+    Bounding,
+    Bounds,
     Floats,
     Integers,
     Whole,

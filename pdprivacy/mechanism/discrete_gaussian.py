@@ -19,9 +19,8 @@ from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
-from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
-from pdprivacy.mechanism.grid import Floats, Integers
+from pdprivacy.mechanism.support import Bounding, Floats, Integers
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
 

@@ -246,7 +246,7 @@ FAULTS = (
     ),
     PlantedFault(
         "rounding to a coarser grid left out of the sensitivity",
-        "mechanism/grid.py",
+        "mechanism/support.py",
         "    coarse = (math.floor(moved / grid) + part.moves) * grid\n",
         "    coarse = math.floor(moved / grid) * grid\n",
         ("tests/release/test_execute.py::test_laplace_scales_follow_from_sensitivity_and_weight",),
@@ -862,7 +862,7 @@ FAULTS = (
     ),
     PlantedFault(
         "values off the grid taken",
-        "mechanism/grid.py",
+        "mechanism/support.py",
         "    if exact and not np.array_equal(rounded, units):",
         "    if False:",
         ("tests/mechanism/test_mechanisms.py::test_values_off_a_given_grid_are_refused_without_a_value",),
