@@ -10,8 +10,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DiscreteLaplace", "DiscreteNormal", "Distribution", "GeneralizedNormal", "Stairs", "log_gain"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -16,6 +16,7 @@ from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
 
 __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 
+
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 
 MECHANISM_NAMES = get_args(MechanismName)

@@ -65,7 +65,6 @@ from pdprivacy.privacy import ZCDP, Rational, check_delta
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-__all__ = ["Slack", "grid_slack", "pld_epsilon", "to_dp_events"]
 
 T = TypeVar("T")
 

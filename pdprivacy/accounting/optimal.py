@@ -40,8 +40,6 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 
-__all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 SUBSETS = 2**14

@@ -16,8 +16,6 @@ from pdprivacy.errors import MissingExtraError, ParameterError, check_one_of
 from pdprivacy.exact import float_up
 from pdprivacy.privacy import ZCDP, Loss, Rational, check_delta, rational
 
-__all__ = ["Bound", "Method", "epsilon", "report"]
-
 Method: TypeAlias = Literal["basic", "optimal", "zcdp", "pld", "best"]
 
 

@@ -38,31 +38,6 @@ from pdprivacy.privacy import (
     whole,
 )
 
-__all__ = [
-    "Accounting",
-    "Amount",
-    "Basic",
-    "Concentrated",
-    "Conversion",
-    "Filter",
-    "Losses",
-    "Rule",
-    "Spent",
-    "check_counted",
-    "check_slack",
-    "compose",
-    "counted",
-    "exceeded",
-    "rule",
-    "shares",
-    "summed",
-    "times",
-    "zcdp_delta",
-    "zcdp_epsilon",
-    "zcdp_of",
-    "zcdp_rho",
-]
-
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 
 CANCELS = Fraction(1, 10**6)

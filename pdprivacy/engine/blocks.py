@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 from pdprivacy.domain import Column
 from pdprivacy.expressions.cells import double, place_of, places_of
 
-__all__ = [
-    "BLOCK",
-    "Coder",
-    "blocks",
-    "coder",
-    "count_bins",
-    "edge_coder",
-    "numbers",
-    "placer",
-    "rounds_down",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]

@@ -28,8 +28,6 @@ from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_by_group, weighed
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read
 
-__all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]
-
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Steps: TypeAlias = NDArray[np.int32]

@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 from pdprivacy.engine.blocks import BLOCK, blocks
 from pdprivacy.statistic import Quantity, Window
 
-__all__ = [
-    "SortedRanks",
-    "StepRanks",
-    "WeighedRanks",
-    "bin_shift",
-    "bins_around",
-    "ranked",
-    "sorted_by_group",
-    "sorted_ranks",
-    "weighed",
-]
-
 Integers: TypeAlias = NDArray[np.int64]
 
 BIN_BITS = 12

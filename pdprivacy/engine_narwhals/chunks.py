@@ -24,19 +24,6 @@ from pdprivacy.engine.unit_codes import filled
 from pdprivacy.engine_narwhals.engines import in_partitions
 from pdprivacy.errors import ParameterError
 
-__all__ = [
-    "ArrowPieces",
-    "Piecewise",
-    "arrow_type",
-    "each",
-    "each_of_numbers",
-    "each_of_polars",
-    "in_own_memory",
-    "streamed",
-    "tables_of_duckdb",
-    "then",
-]
-
 Found = TypeVar("Found")
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"

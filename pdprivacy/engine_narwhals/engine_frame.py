@@ -36,8 +36,6 @@ from pdprivacy.engine_narwhals.narwhals_engine import NarwhalsEngine
 from pdprivacy.errors import EngineError, InvalidDataError
 from pdprivacy.expressions.cells import nulls
 
-__all__ = ["EngineFrame"]
-
 Words: TypeAlias = NDArray[np.uint64]
 
 

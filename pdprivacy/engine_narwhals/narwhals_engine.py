@@ -21,8 +21,6 @@ from pdprivacy.engine_narwhals.queries import Queries, Query
 from pdprivacy.errors import DeclarationError, EngineError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity
 
-__all__ = ["HistogramRanks", "NarwhalsEngine"]
-
 Integers: TypeAlias = NDArray[np.int64]
 Plan: TypeAlias = Callable[[Any], Any]
 Floats: TypeAlias = NDArray[np.float64]

@@ -28,8 +28,6 @@ from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 
-__all__ = ["Queries", "Query"]
-
 R = TypeVar("R")
 S = TypeVar("S")
 Integers: TypeAlias = NDArray[np.int64]

@@ -33,8 +33,6 @@ from pdprivacy.expressions.steps import (
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.timeline import FIELDS
 
-__all__ = ["assign", "date_field"]
-
 
 class _Known(Domain):
     """The declared columns and, by name only, those that earlier expressions made."""

@@ -20,18 +20,6 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.expressions.cells import Mask, Read, dense, nulls
 from pdprivacy.expressions.intervals import Region, bits, declared_in
 
-__all__ = [
-    "ORDERINGS",
-    "Comparison",
-    "Condition",
-    "Joined",
-    "Negated",
-    "narrow",
-    "narrowed",
-    "possible",
-    "truths",
-]
-
 Condition: TypeAlias = "Comparison | Negated | Joined"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
 

@@ -31,8 +31,6 @@ from pdprivacy.expressions.intervals import bits
 from pdprivacy.expressions.syntax import Syntax
 from pdprivacy.hints import nearest
 
-__all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "ExpressionReader"]
-
 _SYMBOLS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
     ast.LtE: "<=",

@@ -28,23 +28,6 @@ from pdprivacy.expressions.reader import SHAPE, ExpressionReader
 from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.timeline import timestamp
 
-__all__ = [
-    "NUMERIC",
-    "Transform",
-    "call",
-    "clip",
-    "dropna",
-    "fillna",
-    "label",
-    "mapped",
-    "names",
-    "number",
-    "own",
-    "query",
-    "select",
-    "shown",
-]
-
 Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
 
 

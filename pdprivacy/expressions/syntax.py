@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from pdprivacy.errors import QueryError
 
-__all__ = ["Syntax", "read_syntax"]
-
 
 @dataclass(frozen=True, slots=True)
 class Syntax:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "add", "add_within", "remembered"]
 
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 SAFE = Fraction(1 + 2**-30)

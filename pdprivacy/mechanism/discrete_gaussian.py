@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
-
 
 MOST_SQUARED = 16
 """The largest squared l2 sensitivity for which the deltas of all directions of a shift are computed."""

@@ -24,9 +24,6 @@ from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 
-__all__ = ["SELECTIONS", "Choosing", "ExponentialMechanism", "NoisyMax", "PermuteAndFlip"]
-__all__ += ["SelectionName", "SelectionNoise"]
-
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
 Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
 

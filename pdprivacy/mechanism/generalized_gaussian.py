@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["GeneralizedGaussian", "generalized_gaussian_scale"]
 
 MOST_ORDER = 100
 LEAST_EPSILON = Fraction(1, 10**5)

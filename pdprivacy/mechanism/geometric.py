@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Geometric", "truncated_geometric_scale"]
-
 
 @remembered
 def truncated_geometric_scale(

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
-
 
 @remembered
 def truncated_laplace_loss(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Staircase"]
 
 WIDEST = 2**52
 

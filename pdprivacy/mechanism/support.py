@@ -51,29 +51,6 @@ from pdprivacy.checks import doubles, pair
 from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import check_one_of
 
-__all__ = [
-    "DRAWN_BITS",
-    "FURTHEST",
-    "GRID_BITS",
-    "INVERTED_BITS",
-    "LEAST_RANGE",
-    "NO_BOUNDS",
-    "ROUNDING_STEPS",
-    "Bounding",
-    "Bounds",
-    "bias_between",
-    "bounding_name",
-    "check_drawable",
-    "check_grid",
-    "first_step",
-    "grid_units",
-    "in_steps",
-    "last_step",
-    "moved_on_grid",
-    "mse_between",
-    "release_grid",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"

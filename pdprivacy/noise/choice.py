@@ -19,24 +19,6 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Source
 
-__all__ = [
-    "BLOCK",
-    "FEW",
-    "MARGIN",
-    "WIDEST",
-    "Odds",
-    "Rest",
-    "Weights",
-    "coins",
-    "draw_without_replacement",
-    "flips",
-    "heads",
-    "lazy_coins",
-    "pick",
-    "shuffled_keys",
-    "weighted_coins",
-]
-
 WIDEST = 2**52  # keeps every draw within int64, but for an event rarer than exp(-2000)
 FEW = 1024  # up to here drawing one by one costs less than building a table
 BLOCK = 2**16  # draws at a time: temporaries stay in the cache

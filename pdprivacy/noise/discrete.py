@@ -27,15 +27,6 @@ from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
 from pdprivacy.noise.choice import BLOCK, FEW, MARGIN, WIDEST, Odds, heads, lazy_coins
 
-__all__ = [
-    "UNBOUNDED",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "distances",
-    "staircase",
-    "truncated_laplace",
-]
-
 _TOP = 7  # strips are so wide that scale or sigma is less than 2^_TOP of them
 _OPEN = np.iinfo(np.int16).min  # marks the buckets that 16 bits do not decide
 

@@ -23,8 +23,6 @@ from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import BLOCK, WIDEST
 from pdprivacy.noise.discrete import distances
 
-__all__ = ["generalized_normal"]
-
 _Floats = NDArray[np.float64]
 
 # Relative errors of the double inverse; observed are 2^-51 and 2^-47, the latter

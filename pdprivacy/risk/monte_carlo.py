@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pdprivacy.risk.compositions import Average
     from pdprivacy.risk.likelihood import Sizes
 
-__all__ = ["Attack", "Measure", "Simulated", "simulate"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

@@ -33,8 +33,6 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.sums import mean_interval
 
-__all__ = ["DIAMETER", "Clusters", "Medians", "count_share", "numbers_of", "packed"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Steps: TypeAlias = NDArray[np.uint16]

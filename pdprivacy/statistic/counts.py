@@ -26,8 +26,6 @@ from pdprivacy.statistic.interface import (
     named,
 )
 
-__all__ = ["CellCounts", "Distinct", "Rows", "TreeCells"]
-
 
 @dataclass(frozen=True, slots=True)
 class CellCounts(Statistic):

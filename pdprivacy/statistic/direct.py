@@ -33,8 +33,6 @@ from pdprivacy.statistic.interface import (
     product_roundings,
 )
 
-__all__ = ["Direct"]
-
 
 def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
     """Return the first and the last whole number of units within bounds."""

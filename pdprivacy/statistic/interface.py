@@ -19,26 +19,6 @@ from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.confidence import Ends, Noisy
 
-__all__ = [
-    "NUMBERS",
-    "PRODUCT_BITS",
-    "ROWS",
-    "SUM_BITS",
-    "Answer",
-    "Engine",
-    "GroupedSums",
-    "Part",
-    "Quantity",
-    "Ranks",
-    "Read",
-    "Scope",
-    "Statistic",
-    "Window",
-    "indicator",
-    "product_roundings",
-    "quantity",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
@@ -560,6 +540,7 @@ def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) 
 
 
 def named(what: str, *columns: Column) -> str:
+    """Return the name of a part, such as "sum of age"."""
     return f"{what} of {', '.join([str(column.name) for column in columns])}"
 
 

@@ -33,8 +33,6 @@ from pdprivacy.statistic.confidence import NO_NOISE, Ends, Noisy
 from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, Whole, pairs
 from pdprivacy.statistic.sums import Covariance, shift_of
 
-__all__ = ["LeastSquares"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 NOISE_LIMIT = 0.3

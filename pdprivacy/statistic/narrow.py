@@ -14,8 +14,6 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, Whole, ends_of_parts
 
-__all__ = ["Narrowed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Narrowed(Statistic):

@@ -38,8 +38,6 @@ from pdprivacy.statistic.interface import (
     product_roundings,
 )
 
-__all__ = ["PIECES", "Covariance", "Layout", "Moments", "Sums", "rooted"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 

@@ -36,8 +36,6 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.sums import Layout, mean_of, side_by_side
 
-__all__ = ["Weighted", "WeightedCells", "quantile_bits", "weight_of"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 

@@ -20,10 +20,6 @@ from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors, Rational, check_delta, rational
 from pdprivacy.suppression.amplification import check_epsilon
 
-__all__ = ["Database", "Kept", "Mechanism", "Suppression", "SuppressionBound", "databases", "exact_delta"]
-__all__ += ["exact_epsilon", "hockey_stick", "independent", "least_epsilon", "neighbor_pairs", "output_law"]
-__all__ += ["stability_factor", "suppression_bound", "without_replacement"]
-
 Database: TypeAlias = tuple[Hashable, ...]
 Kept: TypeAlias = frozenset[int]
 Outputs: TypeAlias = Mapping[Hashable, float]
