@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
+from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, edge_coder, numbers
 from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_by_group, weighed
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read
@@ -199,11 +199,7 @@ class PandasEngine:
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Return counts per bin of ``edges``, then of the null cell where nulls are declared."""
-        values = self._frame[column.name].array
-        if column.kind == "integer":
-            return count_cells([edge_coder(values, column, edges)], self.rows)
-        counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
-        return np.append(counts, nulls) if column.nullable else counts
+        return count_cells([edge_coder(self._frame[column.name].array, column, edges)], self.rows)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

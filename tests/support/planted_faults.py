@@ -1661,11 +1661,11 @@ FAULTS = (
     ),
     PlantedFault(
         "bins between the ends of the data",
-        "engine/pandas_engine.py",
-        'np.asarray(edges), *column.bounds("bins"))',
+        "engine/blocks.py",
+        "    edges = np.asarray(bins, dtype=np.float64)\n    count = len(edges) - 1\n    lower",
         (
-            "np.linspace(np.nanmin(np.asarray(values, float)), np.nanmax(np.asarray(values, float)), "
-            'len(edges)), *column.bounds("bins"))'
+            "    cells = np.asarray(values, float)\n    edges = np.linspace(np.nanmin(cells), np.nanmax(cells), "
+            "len(bins))\n    count = len(edges) - 1\n    lower"
         ),
         ("tests/engine/test_pandas_engine.py::test_nearly_even_bins_are_settled_by_their_edges",),
     ),
