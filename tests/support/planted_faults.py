@@ -1664,8 +1664,8 @@ FAULTS = (
         "engine/blocks.py",
         "    edges = np.asarray(bins, dtype=np.float64)\n    count = len(edges) - 1\n    lower",
         (
-            "    cells = np.asarray(values, float)\n    edges = np.linspace(np.nanmin(cells), np.nanmax(cells), "
-            "len(bins))\n    count = len(edges) - 1\n    lower"
+            "    cells = np.asarray(values, float)\n"
+            "    edges = np.linspace(np.nanmin(cells), np.nanmax(cells), len(bins))\n    count = len(edges) - 1\n    lower"
         ),
         ("tests/engine/test_pandas_engine.py::test_nearly_even_bins_are_settled_by_their_edges",),
     ),
