@@ -1662,11 +1662,8 @@ FAULTS = (
     PlantedFault(
         "bins between the ends of the data",
         "engine/blocks.py",
-        "    edges = np.asarray(bins, dtype=np.float64)\n    count = len(edges) - 1\n    lower",
-        (
-            "    cells = np.asarray(values, float)\n"
-            "    edges = np.linspace(np.nanmin(cells), np.nanmax(cells), len(bins))\n    count = len(edges) - 1\n    lower"
-        ),
+        "    edges = np.asarray(bins, dtype=np.float64)",
+        "    edges = np.linspace(np.nanmin(values.to_numpy()), np.nanmax(values.to_numpy()), len(bins))",
         ("tests/engine/test_pandas_engine.py::test_nearly_even_bins_are_settled_by_their_edges",),
     ),
     PlantedFault(
