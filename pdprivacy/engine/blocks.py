@@ -358,8 +358,9 @@ def _placed(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
             bins -= zero
             np.bitwise_and(bins, (1 << FRACTION_BITS) - 1, out=beside)
             bins >>= FRACTION_BITS
-            near = np.flatnonzero(beside < 2 * NEAR) if beside.min() < 2 * NEAR else []
-            bins[near] = np.searchsorted(inner, piece[near], side="right")
+            if beside.min() < 2 * NEAR:
+                near = np.flatnonzero(beside < 2 * NEAR)
+                bins[near] = np.searchsorted(inner, piece[near], side="right")
             found[start:stop] = bins
         return found
 
