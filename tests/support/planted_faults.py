@@ -1221,7 +1221,7 @@ FAULTS = (
     ),
     PlantedFault(
         "one record of a unit too many in a frame of Polars",
-        "engine_narwhals/engine_frame.py",
+        "engine_narwhals/native_frames.py",
         ".over(unit) <= most)",
         ".over(unit) <= most + 1)",
         ("tests/engine_narwhals/test_engines.py::test_units_of_every_kind_are_told_apart_as_in_pandas",),
