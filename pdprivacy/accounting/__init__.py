@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import sys
 
-from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
-from pdprivacy.accounting.reports import Bound, Method, epsilon, report
+from pdprivacy.accounting.reports import Bound, Method, epsilon, pld_epsilon, report, to_dp_events
 from pdprivacy.accounting.rules import (
     Accounting,
     Amount,
