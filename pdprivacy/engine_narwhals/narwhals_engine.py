@@ -15,7 +15,7 @@ from pdprivacy import noise
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine.ranks import bin_shift, bins_around
+from pdprivacy.engine.pandas_engine import bin_shift, bins_around
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
 from pdprivacy.engine_narwhals.engines import framed, guarded, in_partitions, narwhals, opened
 from pdprivacy.engine_narwhals.native_frames import (
@@ -396,7 +396,7 @@ class _Held:
 class HistogramRanks:
     """The records by their steps, in the engine that holds them.
 
-    How many there are per bin is asked for once, in the bins of `pdprivacy.engine.ranks`; a window is those
+    How many there are per bin is asked for once, in the bins of `StepRanks`; a window is those
     around its ranks, whose steps are asked for by one query more. Where bins are one step wide there is no
     such query, nor for a window within one that is held: all is held at once of few records, and of more (up
     to `AT_ONCE` steps) when the windows together would read as many records.

@@ -551,7 +551,7 @@ FAULTS = (
     ),
     PlantedFault(
         "record without a declared cell counted",
-        "engine/pandas_engine.py",
+        "engine/blocks.py",
         "            kept = np.flatnonzero(column.cells >= 0)",
         "            kept = np.flatnonzero(column.cells >= -1)",
         ("tests/engine/test_pandas_engine.py::test_every_dtype_of_numbers_reads_the_same",),
