@@ -383,7 +383,7 @@ class Rule:
                 "The losses of one secret part add up by sums alone, and this budget counts otherwise."
             )
         return tuple(
-            (event.loss if event.noise is None else ZCDP(_rho_of_noise(event.noise.multiplier)), number)
+            (event.loss if event.noise is None else _rounded_rho(event.noise.multiplier), number)
             for event, number in events
         )
 
@@ -621,12 +621,12 @@ def rule(name: Accounting, total: Loss) -> Rule:
     return Filter(total) if name == "filter" else Filter(total, total.delta, "tight")
 
 
-def _rho_of_noise(multiplier: Fraction) -> Fraction:
+def _rounded_rho(multiplier: Fraction) -> ZCDP:
     """Return the rho of Gaussian noise, rounded up to few digits, so that sums stay short.
 
     Source: Bun, Steinke (2016), Proposition 1.6; for the discrete Gaussian Canonne, Kamath, Steinke (2020).
     """
-    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)
+    return ZCDP(rounded_up(1 / (2 * multiplier**2), RHO_DIGITS))
 
 
 def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:

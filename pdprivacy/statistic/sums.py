@@ -474,7 +474,7 @@ class Moments(Statistic):
             parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
         return tuple(parts)
 
-    @property
+    @cached_property
     def offsets(self) -> tuple[float, ...] | None:
         alone = all(kinds == ("sum",) for kinds in self.kinds)
         return (0.0,) * len(self.quantities) if alone else None

@@ -158,7 +158,8 @@ class Weighted(Statistic):
             total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
             mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
             means.append(replace(mean, rounding=known[column]))
-            effective.append(self._effective(total.values, q.column.nullable))
+            least, most = self.scope.held(nullable=q.column.nullable or self.weight.column.nullable)
+            effective.append(effective_rows(total.values, self.weight, 0 if self.keys else least, most))
         answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
             answer,
@@ -196,10 +197,6 @@ class Weighted(Statistic):
     @staticmethod
     def _uncounted(each: Sequence[float], values: Floats) -> Floats | None:
         return np.broadcast_to(np.array(each), values.shape) if any(each) else None
-
-    def _effective(self, totals: Floats, nullable: bool) -> Floats:
-        least, most = self.scope.held(nullable=nullable or self.weight.column.nullable)
-        return effective_rows(totals, self.weight, 0 if self.keys else least, most)
 
 
 def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:

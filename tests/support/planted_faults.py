@@ -1313,8 +1313,8 @@ FAULTS = (
     PlantedFault(
         "rho of Gaussian noise rounded down",
         "accounting/rules.py",
-        "    return rounded_up(1 / (2 * multiplier**2), RHO_DIGITS)",
-        "    return -rounded_up(-1 / (2 * multiplier**2), RHO_DIGITS)",
+        "    return ZCDP(rounded_up(1 / (2 * multiplier**2), RHO_DIGITS))",
+        "    return ZCDP(-rounded_up(-1 / (2 * multiplier**2), RHO_DIGITS))",
         ("tests/releases/test_spending.py::test_gaussian_noise_counts_by_its_rho",),
     ),
     PlantedFault(
