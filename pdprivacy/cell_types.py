@@ -20,19 +20,6 @@ import pandas as pd
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError
 
-__all__ = [
-    "arrow_type_name",
-    "cell_type_name",
-    "conversion_hint",
-    "declared_as",
-    "is_float",
-    "label_types",
-    "pandas_type_name",
-    "refuse_other_types",
-    "refuse_rounded",
-    "refuse_unstorable",
-]
-
 NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
 DAYS, TIMES, ZONED, DURATIONS = "days", "times", "times with a time zone", "durations"
 COMPLEX = "complex numbers"

@@ -20,22 +20,6 @@ from numpy.typing import NDArray
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.show import numbers as texts
 
-__all__ = [
-    "check_name",
-    "doubles",
-    "flag",
-    "fractions",
-    "function",
-    "has_hash",
-    "instance",
-    "is_null",
-    "items",
-    "pair",
-    "path",
-    "plain",
-]
-__all__ += ["printable", "proportion", "real", "reals", "whole"]
-
 T = TypeVar("T")
 
 EXACT = 2**53

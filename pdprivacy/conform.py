@@ -50,21 +50,6 @@ from pdprivacy.expressions.cells import counted, double, moved_within, place_of,
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 
-__all__ = [
-    "Conformed",
-    "Fate",
-    "FaultyCells",
-    "Survey",
-    "Tally",
-    "check",
-    "check_types",
-    "clipped",
-    "conform",
-    "faulty_cells",
-    "kept",
-    "survey",
-]
-
 Fate: TypeAlias = Literal["raise", "clip", "drop"]
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -10,8 +10,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DiscreteLaplace", "DiscreteNormal", "Distribution", "GeneralizedNormal", "Stairs", "log_gain"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -293,16 +291,12 @@ class Stairs(Distribution):
     epsilon: float
     width: float
     gamma: float
+    order: ClassVar[float] = 1.0  # the heights of the stairs are those of a Laplace distribution
 
     @property
     def standard(self) -> tuple[Distribution, float]:
         """Return the distribution in units of its width, and the width."""
         return Stairs(self.epsilon, 1.0, self.gamma), self.width
-
-    @property
-    def order(self) -> float:
-        """Return 1: the heights of the stairs are those of a Laplace distribution."""
-        return 1.0
 
     @property
     def coarseness(self) -> float:
@@ -449,11 +443,7 @@ class DiscreteLaplace(_Discrete):
     """The discrete Laplace (two-sided geometric) distribution: P(z) ∝ r^abs(z), r = exp(-1/b)."""
 
     b: float
-
-    @property
-    def order(self) -> float:
-        """Return 1, the order of the Laplace distribution."""
-        return 1.0
+    order: ClassVar[float] = 1.0
 
     def half_moment(self, k: int) -> float:
         """Return the mean of x^k over the positive integers, by Eulerian polynomials, k from 1 to 4."""
@@ -534,11 +524,7 @@ class DiscreteNormal(_Discrete):
     """
 
     sigma: float
-
-    @property
-    def order(self) -> float:
-        """Return 2, the order of the normal distribution."""
-        return 2.0
+    order: ClassVar[float] = 2.0
 
     @property
     def _continuous(self) -> GeneralizedNormal | None:
@@ -565,14 +551,14 @@ class DiscreteNormal(_Discrete):
         """Return the mass beyond ``t`` on one side."""
         if self._continuous is not None:
             return self._continuous.tail(np.asarray(t, dtype=np.float64) + 0.5)
-        tails = self._tails()
+        tails = _discrete_normal_tails(self.sigma)
         return np.asarray(tails[np.minimum(np.asarray(t), len(tails) - 1).astype(np.int64)])
 
     def reach(self, tail: ArrayLike) -> Floats:
         """Return the smallest integer beyond which at most ``tail`` of the mass lies."""
         if self._continuous is not None:
             return np.asarray(np.ceil(self._continuous.reach(tail) - 0.5))
-        tails = self._tails()
+        tails = _discrete_normal_tails(self.sigma)
         place = np.searchsorted(-tails, -np.asarray(tail, dtype=np.float64))
         return np.where(np.asarray(tail) > 0, place.astype(np.float64), np.inf)
 
@@ -586,9 +572,6 @@ class DiscreteNormal(_Discrete):
         middle = len(p) // 2
         sums = np.cumsum(np.abs(z[middle:]) ** k * p[middle:])
         return np.asarray(sums[np.minimum(t, len(sums) - 1).astype(np.int64)])
-
-    def _tails(self) -> Floats:
-        return _discrete_normal_tails(self.sigma)
 
 
 @lru_cache(maxsize=4)

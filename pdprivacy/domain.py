@@ -24,17 +24,6 @@ from pdprivacy.show.numbers import number_text, printable
 from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
-__all__ = [
-    "MAX_INTEGER_CELLS",
-    "Column",
-    "Domain",
-    "Kind",
-    "Role",
-    "declaration_hint",
-    "undeclared",
-    "values_text",
-]
-
 Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]
 Role: TypeAlias = Literal["quasi_identifier", "sensitive", "identifier"]
 

@@ -26,11 +26,6 @@ from decimal import (
 from fractions import Fraction
 from typing import Any, TypeVar
 
-__all__ = ["DOWN", "SLIP", "UP", "bisect", "decimal", "decimals", "decimals_of_product", "exp_up"]
-__all__ += ["exponent_below", "exponential", "float_down", "float_up", "log_up", "moved_down", "moved_up"]
-__all__ += ["near", "next_up", "power_below", "power_down", "power_of_two", "power_up", "root_above"]
-__all__ += ["root_down", "root_up", "rounded_down", "rounded_up", "smallest"]
-
 T = TypeVar("T", float, Decimal)
 
 LARGEST_EXPONENT = 2000

@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
-from pdprivacy.mechanism.bounds import bounding_name
+from pdprivacy.mechanism.support import bounding_name
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
 
 __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
+
 
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 

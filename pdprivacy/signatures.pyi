@@ -16,10 +16,10 @@ from fractions import Fraction
 from pdprivacy import risk
 from pdprivacy.accounting.reports import Method
 from pdprivacy.mechanism import MechanismName
-from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.exponential import SelectionName
 from pdprivacy.mechanism.exponential import SelectionNoise
 from pdprivacy.mechanism.gaussian import Calibration
+from pdprivacy.mechanism.support import Bounding
 from pdprivacy.noise.bits import RandomState
 from pdprivacy.privacy import Confidential
 from pdprivacy.privacy import Rational

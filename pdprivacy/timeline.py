@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 
-__all__ = [
-    "DATE_UNITS",
-    "FIELDS",
-    "MOST_UNITS",
-    "Freq",
-    "TimeUnit",
-    "Timeline",
-    "first_and_last",
-    "nanoseconds",
-    "times",
-    "timestamp",
-    "zone_of",
-]
-
 Integers: TypeAlias = NDArray[np.int64]
 TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
 Freq: TypeAlias = Literal["D", "W", "M", "Q", "Y"]

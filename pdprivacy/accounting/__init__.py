@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import sys
 
-from pdprivacy.accounting.concentrated import Conversion, zcdp_delta, zcdp_epsilon, zcdp_of, zcdp_rho
-from pdprivacy.accounting.distribution import pld_epsilon, to_dp_events
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, from_json, to_json
 from pdprivacy.accounting.optimal import optimal_delta, optimal_epsilon, optimal_error
-from pdprivacy.accounting.reports import Bound, Method, epsilon, report
+from pdprivacy.accounting.reports import Bound, Method, epsilon, pld_epsilon, report, to_dp_events
 from pdprivacy.accounting.rules import (
     Accounting,
     Amount,
     Basic,
     Concentrated,
+    Conversion,
     Filter,
     Losses,
     Rule,
@@ -30,6 +29,10 @@ from pdprivacy.accounting.rules import (
     rule,
     shares,
     times,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_of,
+    zcdp_rho,
 )
 from pdprivacy.show.tracebacks import short_functions
 

@@ -12,8 +12,6 @@ from pdprivacy import checks
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive, whole
 
-__all__ = ["Event", "Events", "GaussianNoise", "from_json", "loss_json", "number_of", "tally", "to_json"]
-
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Rational numbers, below the number of digits that Python refuses to read or write."""
 

@@ -40,8 +40,6 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 
-__all__ = ["optimal_delta", "optimal_epsilon", "optimal_error"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 SUBSETS = 2**14
@@ -281,12 +279,17 @@ def _affordable(groups: Sequence[tuple[int, int]], room: int = 1) -> bool:
     """Return whether the grid of groups of (steps, count) is affordable; ``room``: a factor of its size."""
     cells, work = 1, 0
     for step, count in groups:
-        taps = min(count + 1, 40 * math.isqrt(count) + 80)  # the others are below 1e-300
+        taps = taps_of(count)
         work += cells * taps
         cells += step * (taps - 1)
         if cells > room * CELLS or work > WORK:
             return False
     return True
+
+
+def taps_of(count: int) -> int:
+    """Return the number of values above 1e-300 of the sum of ``count`` equal losses."""
+    return min(count + 1, 40 * math.isqrt(count) + 80)
 
 
 def common_unit(one: Fraction, other: Fraction) -> Fraction:

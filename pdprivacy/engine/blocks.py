@@ -1,4 +1,4 @@
-"""Columns of a pandas frame read block by block: as numbers, as small integers per label, and in bins.
+"""Columns of a pandas frame read block by block: as numbers, small integers per label, bins, and tables.
 
 Bins are half-open, and the last bin is closed, exactly at their edges.
 """
@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.expressions.cells import double, place_of, places_of
-
-__all__ = [
-    "BLOCK",
-    "Coder",
-    "blocks",
-    "coder",
-    "count_bins",
-    "edge_coder",
-    "numbers",
-    "placer",
-    "rounds_down",
-]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -329,53 +317,20 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
     return _declared(codes, column, [*range(count), -1], count)
 
 
-def _placed(edges: NDArray[np.float64]) -> Callable[[NDArray[np.float64]], NDArray[Any]]:
-    """Return a function that gives the bins of any number of values as small integers."""
-    place = placer(edges)
-    small = np.int16 if len(edges) < 2**15 else np.int32
-
-    def codes(block: NDArray[np.float64]) -> NDArray[Any]:
-        found = np.empty(len(block), dtype=small)
-        for start, stop in blocks(len(block), PIECE):
-            found[start:stop] = place(block[start:stop])
-        return found
-
-    return codes
-
-
 FRACTION_BITS = 30
 NEAR = 8
 """A position within this many units of 2**-30 of an edge is compared with the edge itself."""
 
-FEW_EDGES = 16
 
+def _placed(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
+    """Return a function from numbers (no null) to bins as small integers; numbers beyond go to outer bins.
 
-def placer(edges: Floats) -> Callable[[Floats], Integers]:
-    """Return a function from at most `PIECE` numbers (no null) to bins; numbers beyond go to outer bins.
-
-    Bins of equal width are computed by arithmetic. Numbers close to an edge, and all numbers in bins of
-    unequal width, are compared with the edges.
+    Bins of equal width are computed by fixed-point arithmetic, which is monotone, with an error below `NEAR`
+    units of 2**-30 of a bin. Numbers close to an edge, and all numbers in bins of unequal width, are compared
+    with the edges.
     """
-    inner = edges[1:-1]
-    estimate = _estimator(edges)
-    if estimate is None:
-        return lambda piece: np.searchsorted(inner, piece, side="right")
-
-    def place(piece: Floats) -> Integers:
-        found, near = estimate(piece)
-        if near is not None:
-            found[near] = np.searchsorted(inner, piece[near], side="right")
-        return found
-
-    return place
-
-
-def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.bool_] | None]] | None:
-    """Return a function that gives bins and a mask of numbers too near an edge; None for unequal widths.
-
-    The fixed-point arithmetic is monotone, with an error below `NEAR` units of 2**-30 of a bin.
-    """
-    count = len(edges) - 1
+    count, inner = len(edges) - 1, edges[1:-1]
+    small = np.int16 if count < 2**15 else np.int32
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / count
         scale = np.float64(1.0) / width
@@ -383,78 +338,110 @@ def _estimator(edges: Floats) -> Callable[[Floats], tuple[Integers, NDArray[np.b
         drift = np.abs((edges - edges[0]) * scale - np.arange(count + 1)).max()
     even = bool(np.isfinite(scale) and drift < 2.0**-FRACTION_BITS and abs(offset) + count < 2.0**18)
     if not even:
-        return None
+        return lambda block: np.searchsorted(inner, block, side="right").astype(small)
     # adding 1.5 * 2**52 units leaves the position in whole units in the low bits
     unit = 2.0**-FRACTION_BITS
     anchor = np.float64(1.5 * 2.0**52 * unit)
     shift = anchor - offset + NEAR * unit  # a number near an edge has few units in its low bits
     zero = int(anchor.view(np.int64))
     low, high = edges[0] + width / 4, edges[-1] - width / 4
-    floats = np.empty(PIECE)
-    wholes = np.empty(PIECE, dtype=np.int64)
+    floats, wholes = np.empty(PIECE), np.empty(PIECE, dtype=np.int64)
 
-    def estimate(piece: Floats) -> tuple[Integers, NDArray[np.bool_] | None]:
-        position = floats[: len(piece)]
-        np.clip(piece, low, high, out=position)  # within the outer bins, but off their edges
-        position *= scale
-        position += shift
-        found = position.view(np.int64)
-        found -= zero
-        beside = wholes[: len(piece)]
-        np.bitwise_and(found, (1 << FRACTION_BITS) - 1, out=beside)
-        near = beside < 2 * NEAR if beside.min(initial=2 * NEAR) < 2 * NEAR else None
-        found >>= FRACTION_BITS
-        return found, near
+    def place(block: Floats) -> NDArray[Any]:
+        found = np.empty(len(block), dtype=small)
+        for start, stop in blocks(len(block), PIECE):
+            piece, position, beside = block[start:stop], floats[: stop - start], wholes[: stop - start]
+            np.clip(piece, low, high, out=position)  # within the outer bins, but off their edges
+            position *= scale
+            position += shift
+            bins = position.view(np.int64)
+            bins -= zero
+            np.bitwise_and(bins, (1 << FRACTION_BITS) - 1, out=beside)
+            bins >>= FRACTION_BITS
+            if beside.min() < 2 * NEAR:
+                near = np.flatnonzero(beside < 2 * NEAR)
+                bins[near] = np.searchsorted(inner, piece[near], side="right")
+            found[start:stop] = bins
+        return found
 
-    return estimate
+    return place
 
 
-def count_bins(
-    read: Callable[[int, int], Any], rows: int, edges: Floats, lower: float, upper: float
-) -> tuple[Integers, int]:
-    """Return the counts per bin of numbers clamped to the bounds, and the number of nulls.
+# ---------------------------------------------------------------- contingency tables
 
-    Clamped numbers beyond the edges are in no bin. ``read(start, stop)`` returns rows as doubles, NaN for
-    null.
+
+def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
+    """Return the counts per declared cell, flat in C order."""
+    table = CellTable(coders)
+    size = table.size
+    counts = np.zeros(size, dtype=np.int64)
+    # One bincount per block; blocks grow with the table, so that zeroing it stays cheap in comparison.
+    width = min(max(BLOCK, 3 * size), max(rows, 1))
+    buffer = np.empty(width, dtype=np.intp)
+    # codes are combined in the narrowest type that holds them, which is several times as fast
+    narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
+    scratch = np.empty(min(BLOCK, width), dtype=narrow)
+    for start in range(0, rows, width):
+        stop = min(start + width, rows)
+        for first in range(start, stop, BLOCK):
+            last = min(first + BLOCK, stop)
+            codes = scratch[: last - first]
+            table.read(first, last, codes)
+            np.copyto(buffer[first - start : last - start], codes)
+        counts += np.bincount(buffer[: stop - start], minlength=size)
+    return table.settle(counts).reshape(-1)
+
+
+class CellTable:
+    """The declared cells of columns, read as positions in a table of their stored codes.
+
+    Stored codes are cheaper per row than declared cells; a column keeps them if the table is not much larger.
     """
-    count = len(edges) - 1
-    counts = np.zeros(count, dtype=np.int64)
-    nulls = 0
-    clamped = lower == edges[0] and upper == edges[-1]  # the outer bins take the numbers beyond
-    beyond = lower < edges[0] or upper > edges[-1]
-    few = count <= FEW_EDGES
-    estimate = None if few else _estimator(edges)
-    buffer = np.empty(PIECE)
-    flags = np.empty(PIECE, dtype=bool)
-    for start in range(0, rows, PIECE):
-        piece = read(start, min(start + PIECE, rows))
-        if piece.dtype != np.float64 or not clamped:
-            out = buffer[: len(piece)]
-            np.copyto(out, piece, casting="unsafe")
-            piece = np.clip(out, lower, upper, out=out)
-        if np.isnan(piece.min(initial=np.inf)):
-            gone = np.isnan(piece)
-            nulls += int(np.count_nonzero(gone))
-            piece = piece[~gone]
-        flag = flags[: len(piece)]
-        if beyond:
-            below = np.count_nonzero(np.less(piece, edges[0], out=flag))
-            above = np.count_nonzero(np.greater(piece, edges[-1], out=flag))
-            counts[0] -= below
-            counts[-1] -= above
-        if not few:
-            found, near = (None, None) if estimate is None else estimate(piece)
-            if found is None or near is not None:
-                # by sorting, which is quick where many numbers are equal
-                ends = np.searchsorted(np.sort(piece), edges[1:-1], side="left")
-                counts += np.diff(np.concatenate([[0], ends, [len(piece)]]))
+
+    def __init__(self, coders: Sequence[Coder]) -> None:
+        limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
+        stored = list(coders)
+        for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
+            if math.prod(len(column.cells) for column in stored) > limit:
+                stored[axis] = stored[axis].settled()
+        self._columns = stored
+        self._radices = [len(column.cells) for column in stored]
+        self.size, self.declared = math.prod(self._radices), math.prod(column.size for column in stored)
+
+    def read(self, start: int, stop: int, out: NDArray[Any]) -> None:
+        """Write the position of each row in the table of stored codes into ``out``; code -1 comes first."""
+        offset = 0
+        for axis, column in enumerate(self._columns):
+            codes = column.codes(start, stop)
+            radix = len(column.cells)
+            offset = offset * radix + 1
+            if axis == 0:
+                np.copyto(out, codes, casting="unsafe")
             else:
-                counts += np.bincount(found, minlength=count)
-            continue
-        reached = len(piece)
-        for cell, edge in enumerate(edges[1:-1]):
-            further = int(np.count_nonzero(np.greater_equal(piece, edge, out=flag)))
-            counts[cell] += reached - further
-            reached = further
-        counts[-1] += reached
-    return counts, nulls
+                out *= radix
+                np.add(out, codes, out=out, casting="unsafe")
+        out += offset
+
+    def places(self) -> Integers:
+        """Return the declared cell of each position, and -1 for positions without a cell."""
+        places = np.zeros(1, dtype=np.int64)
+        for column in self._columns:
+            found = places[:, np.newaxis] * column.size + column.cells
+            found[(places[:, np.newaxis] < 0) | (column.cells < 0)] = -1
+            places = found.reshape(-1)
+        return places
+
+    def settle(self, counts: Integers) -> Integers:
+        """Return rows of numbers of declared cells from those of positions; drop positions without a cell."""
+        counts = counts.reshape(-1, *self._radices)
+        for axis, column in enumerate(self._columns, 1):
+            kept = np.flatnonzero(column.cells >= 0)
+            target = column.cells[kept]
+            if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
+                counts = np.take(counts, kept, axis=axis)
+                continue
+            moved = np.moveaxis(counts, axis, 0)
+            settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
+            np.add.at(settled, target, moved[kept])
+            counts = np.moveaxis(settled, 0, axis)
+        return np.ascontiguousarray(counts).reshape(len(counts), -1)

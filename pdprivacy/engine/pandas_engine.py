@@ -13,22 +13,20 @@ sensitivities rest on these promises of this module:
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations_with_replacement
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement, pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.blocks import BLOCK, Coder, blocks, coder, count_bins, edge_coder, numbers
-from pdprivacy.engine.ranks import SortedRanks, ranked, sorted_by_group, weighed
+from pdprivacy.engine.blocks import BLOCK, CellTable, Coder, blocks, coder, count_cells, edge_coder, numbers
 from pdprivacy.expressions.cells import nulls
-from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read
-
-__all__ = ["Columns", "PandasEngine", "count_cells", "points", "sums_around"]
+from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read, Window
 
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -142,7 +140,7 @@ class PandasEngine:
 
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """Return the records without null per declared group of ``keys``, ordered by their grid steps."""
-        table = _Cells(self._coders(keys, method))
+        table = CellTable(self._coders(keys, method))
         places = table.places()
         read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
         steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
@@ -201,11 +199,7 @@ class PandasEngine:
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Return counts per bin of ``edges``, then of the null cell where nulls are declared."""
-        values = self._frame[column.name].array
-        if column.kind == "integer":
-            return count_cells([edge_coder(values, column, edges)], self.rows)
-        counts, nulls = count_bins(numbers(values), self.rows, np.asarray(edges), *column.bounds("bins"))
-        return np.append(counts, nulls) if column.nullable else counts
+        return count_cells([edge_coder(self._frame[column.name].array, column, edges)], self.rows)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
@@ -216,7 +210,7 @@ class PandasEngine:
             return GroupedSums([count], [[total]], {})
         if not keys:
             return self._ungrouped(quantities, products=products)
-        table = _Cells(self._coders(keys, method))
+        table = CellTable(self._coders(keys, method))
         reads = [self._quantity(quantity) for quantity in quantities]
         pairs = list(combinations_with_replacement(range(len(reads)), 2)) if products else []
         grids = [quantity.grid for quantity in quantities]
@@ -262,84 +256,213 @@ def _whole(high: Sequence[int], low: Sequence[int]) -> list[int]:
     return [(above << HALF) + below for above, below in zip(high, low, strict=True)]
 
 
-# ---------------------------------------------------------------- contingency tables
+# ---------------------------------------------------------------- ranks
+
+BIN_BITS = 12
+"""Steps are counted in 2**12 bins: a table of this size stays in the innermost cache."""
 
 
-def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
-    """Return the counts per declared cell, flat in C order."""
-    table = _Cells(coders)
-    size = table.size
-    counts = np.zeros(size, dtype=np.int64)
-    # One bincount per block; blocks grow with the table, so that zeroing it stays cheap in comparison.
-    width = min(max(BLOCK, 3 * size), max(rows, 1))
-    buffer = np.empty(width, dtype=np.intp)
-    # codes are combined in the narrowest type that holds them, which is several times as fast
-    narrow = np.int16 if size < 2**15 else np.int32 if size < 2**31 else np.int64
-    scratch = np.empty(min(BLOCK, width), dtype=narrow)
-    for start in range(0, rows, width):
-        stop = min(start + width, rows)
-        for first in range(start, stop, BLOCK):
-            last = min(first + BLOCK, stop)
-            codes = scratch[: last - first]
-            table.read(first, last, codes)
-            np.copyto(buffer[first - start : last - start], codes)
-        counts += np.bincount(buffer[: stop - start], minlength=size)
-    return table.settle(counts).reshape(-1)
+class StepRanks:
+    """The records by their steps, counted in bins.
 
-
-class _Cells:
-    """The declared cells of columns, read as positions in a table of their stored codes.
-
-    Stored codes are cheaper per row than declared cells; a column keeps them if the table is not much larger.
+    Parameters
+    ----------
+    steps : (n,) uint32, distances from the lowest step, in any order.
+    counts : the number of records in each bin of 2**shift steps.
+    low, high : the lowest and the highest step.
     """
 
-    def __init__(self, coders: Sequence[Coder]) -> None:
-        limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
-        stored = list(coders)
-        for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
-            if math.prod(len(column.cells) for column in stored) > limit:
-                stored[axis] = stored[axis].settled()
-        self._columns = stored
-        self._radices = [len(column.cells) for column in stored]
-        self.size, self.declared = math.prod(self._radices), math.prod(column.size for column in stored)
+    def __init__(self, steps: NDArray[np.uint32], counts: Integers, low: int, high: int) -> None:
+        self._steps, self._counts = steps, counts
+        self._low, self._high = low, high
+        self._sorted = 0  # records of all windows so far
 
-    def read(self, start: int, stop: int, out: NDArray[Any]) -> None:
-        """Write the position of each row in the table of stored codes into ``out``; code -1 comes first."""
-        offset = 0
-        for axis, column in enumerate(self._columns):
-            codes = column.codes(start, stop)
-            radix = len(column.cells)
-            offset = offset * radix + 1
-            if axis == 0:
-                np.copyto(out, codes, casting="unsafe")
-            else:
-                out *= radix
-                np.add(out, codes, out=out, casting="unsafe")
-        out += offset
+    @property
+    def rows(self) -> int:
+        """Records without null."""
+        return len(self._steps)
 
-    def places(self) -> Integers:
-        """Return the declared cell of each position, and -1 for positions without a cell."""
-        places = np.zeros(1, dtype=np.int64)
-        for column in self._columns:
-            found = places[:, np.newaxis] * column.size + column.cells
-            found[(places[:, np.newaxis] < 0) | (column.cells < 0)] = -1
-            places = found.reshape(-1)
-        return places
+    def between(self, first: int, last: int) -> Window:
+        """Implement `Ranks.between`: sort the bins around the ranks, or all bins when that costs no more."""
+        width = self._high - self._low + 1
+        shift, rows = bin_shift(width), len(self._steps)
+        reached = np.concatenate([[0], np.cumsum(self._counts)])
+        left, right = bins_around(reached, first, last)
+        start, stop = left << shift, min(right << shift, width)
+        self._sorted += int(reached[right] - reached[left])
+        if self._sorted >= rows:
+            values, counts = self._whole
+            first_of, after = np.searchsorted(values, [self._low + start, self._low + stop])
+            values, counts = values[first_of:after], counts[first_of:after]
+        else:
+            # one comparison for both ends: a step below ``start`` wraps around to a large number
+            inside = self._steps - np.uint32(start) < np.uint32(stop - start)
+            values, counts = self._distinct(self._steps[inside])
+        return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
 
-    def settle(self, counts: Integers) -> Integers:
-        """Return rows of numbers of declared cells from those of positions; drop positions without a cell."""
-        counts = counts.reshape(-1, *self._radices)
-        for axis, column in enumerate(self._columns, 1):
-            kept = np.flatnonzero(column.cells >= 0)
-            target = column.cells[kept]
-            if len(kept) == column.size and bool(np.all(np.diff(target) > 0)):
-                counts = np.take(counts, kept, axis=axis)
-                continue
-            moved = np.moveaxis(counts, axis, 0)
-            settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
-            np.add.at(settled, target, moved[kept])
-            counts = np.moveaxis(settled, 0, axis)
-        return np.ascontiguousarray(counts).reshape(len(counts), -1)
+    @cached_property
+    def _whole(self) -> tuple[Integers, Integers]:
+        return self._distinct(self._steps)
+
+    def _distinct(self, steps: NDArray[np.uint32]) -> tuple[Integers, Integers]:
+        """Return the distinct steps in order, and the number of records of each."""
+        values, counts = np.unique(steps, return_counts=True)
+        return values.astype(np.int64) + self._low, counts.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRanks:
+    """The records by their steps, all sorted.
+
+    ``values``: the distinct steps in order. ``reached``: the number of records up to each of them, shape
+    ``(len(values),)``. ``low``, ``high``: the lowest and the highest step.
+    """
+
+    values: Integers
+    reached: Integers
+    low: int
+    high: int
+
+    @property
+    def rows(self) -> int:
+        """Records without null."""
+        return int(self.reached[-1]) if len(self.reached) else 0
+
+    def between(self, first: int, last: int) -> Window:
+        """Implement `Ranks.between`: a window reaches from step to step with records, or to a bound."""
+        left, right = 0, len(self.values)
+        if first > 0 and right:
+            # the last step with at most `first` records below it
+            left = min(int(np.searchsorted(self.reached, first, side="right")), right - 1)
+        if last < self.rows:
+            right = max(int(np.searchsorted(self.reached, last, side="left")), left) + 1
+        below = int(self.reached[left - 1]) if left else 0
+        low = int(self.values[left]) if left else self.low
+        high = int(self.values[right - 1]) if right < len(self.values) else self.high
+        counts = np.diff(self.reached[left:right], prepend=below)
+        return Window(low, high, below, self.values[left:right], counts)
+
+
+def sorted_by_group(
+    steps: NDArray[np.uint32], groups: NDArray[np.int32], size: int, quantity: Quantity
+) -> list[SortedRanks]:
+    """Return the records of each group by their ``steps``, distances from the lowest step in any order."""
+    from scipy.sparse import csc_array  # here, as scipy.sparse takes long to import
+
+    # a matrix of one record per column; one pass to its rows puts the records by group
+    by_group = csc_array((steps, groups, np.arange(len(steps) + 1)), shape=(size, len(steps))).tocsr()
+    steps, starts = by_group.data, by_group.indptr
+    for start, stop in pairwise(starts.tolist()):
+        steps[start:stop].sort()
+    return sorted_ranks(steps, None, starts, quantity)
+
+
+def sorted_ranks(
+    steps: NDArray[Any], counts: Integers | None, starts: NDArray[Any], quantity: Quantity
+) -> list[SortedRanks]:
+    """Return the records of each group by their steps.
+
+    Parameters
+    ----------
+    steps : (n,) distances from the lowest step, sorted within each group.
+    counts : (n,) the number of records of each step; None for one record each.
+    starts : (groups + 1,) the start of each group in ``steps``, and the end of the last group.
+    """
+    changes = np.append(steps[1:] != steps[:-1], True)[: len(steps)]
+    changes[starts[1:][starts[1:] > 0] - 1] = True
+    last = np.flatnonzero(changes)
+    values, reached = steps[last].astype(np.int64) + quantity.low, last + 1
+    if counts is not None:
+        reached = np.cumsum(counts)[last]
+    edges = np.searchsorted(last, starts)
+    before = np.append(0, reached)[edges]
+    return [
+        SortedRanks(values[start:stop], reached[start:stop] - below, quantity.low, quantity.high)
+        for start, stop, below in zip(edges[:-1], edges[1:], before[:-1], strict=True)
+    ]
+
+
+def bin_shift(width: int) -> int:
+    """Return how many low bits of a distance below ``width`` to drop to get its bin."""
+    return max((width - 1).bit_length() - BIN_BITS, 0)
+
+
+def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
+    """Return the last bin with at most ``first`` records below it, and the next bin with ``last`` below.
+
+    ``reached``: the number of records below each bin, and in all bins.
+    """
+    left, right = 0, len(reached) - 1
+    if first > 0:
+        left = min(int(np.searchsorted(reached, first, side="right")) - 1, right - 1)
+    if last < reached[-1]:
+        right = max(int(np.searchsorted(reached, last, side="left")), left + 1)
+    return left, right
+
+
+def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> StepRanks:
+    """Return the records of a quantity, clamped, put on the grid and counted in bins in one pass."""
+    steps = np.empty(rows, np.uint32)
+    buffer = np.empty(min(BLOCK, max(rows, 1)))
+    width = quantity.high - quantity.low + 1
+    shift = bin_shift(width)
+    counts = np.zeros(((width - 1) >> shift) + 1, np.int64)
+    lowest = quantity.anchor + quantity.low
+    count = 0
+    for start, stop in blocks(rows, BLOCK):
+        out = buffer[: stop - start]
+        quantity.anchored(read(start, stop), out)
+        if np.isnan(out.min()):  # a minimum is NaN where any value is
+            out = out[~np.isnan(out)]
+        found = out.view(np.int64)
+        found -= lowest
+        steps[count : count + len(found)] = found
+        count += len(found)
+        found >>= shift
+        counts += np.bincount(found, minlength=len(counts))
+    return StepRanks(steps[:count], counts, quantity.low, quantity.high)
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedRanks:
+    """All records by their steps, with the weights of each step; every window holds all records."""
+
+    whole: Window
+
+    @property
+    def rows(self) -> int:
+        """The sum of all weights, in steps."""
+        return int(self.whole.counts.sum())
+
+    def between(self, first: int, last: int) -> Window:  # noqa: ARG002
+        """Return the window of all records."""
+        return self.whole
+
+
+def weighed(
+    read: Callable[[int, int], Any],
+    quantity: Quantity,
+    weigh: Callable[[int, int], Any],
+    weight: Quantity,
+    rows: int,
+) -> WeighedRanks:
+    """Return the records of a quantity with a weight other than zero, sorted by their steps."""
+    values, weights = np.empty((2, rows), np.int64)
+    count = 0
+    for start, stop in blocks(rows, BLOCK):
+        steps = np.empty((2, stop - start))
+        quantity.anchored(read(start, stop), steps[0])
+        weight.anchored(weigh(start, stop), steps[1])
+        steps = steps[:, ~np.isnan(steps).any(axis=0) & (steps[1] != weight.zero)]
+        found = slice(count, count + steps.shape[1])
+        values[found] = steps[0].view(np.int64) - quantity.anchor
+        weights[found] = steps[1].view(np.int64) - weight.anchor
+        count = found.stop
+    order = np.argsort(values[:count], kind="stable")
+    values, weights = values[order], weights[order]
+    firsts = np.flatnonzero(np.diff(values, prepend=quantity.low - 1))
+    sums = np.add.reduceat(weights, firsts) if count else weights
+    return WeighedRanks(Window(quantity.low, quantity.high, 0, values[firsts], sums))
 
 
 # ---------------------------------------------------------------- points around centres

@@ -21,8 +21,6 @@ from pdprivacy import noise
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.expressions.cells import dense, nulls
 
-__all__ = ["bounded", "codes_of", "filled", "lowest_of_each", "unit_codes"]
-
 Integers: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -20,8 +20,6 @@ from pdprivacy.engine_narwhals.engines import SparkTimes, narwhals
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
 
-__all__ = ["BoundedNumber", "DeclaredCells", "StoredColumn", "type_name"]
-
 Integers: TypeAlias = NDArray[np.int64]
 
 FEW_EDGES = 8

@@ -21,20 +21,6 @@ from typing import Any, TypeVar
 
 from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
 
-__all__ = [
-    "ENGINES",
-    "SparkTimes",
-    "framed",
-    "guarded",
-    "in_partitions",
-    "narwhals",
-    "no_such_name",
-    "opened",
-    "quoted_for_duckdb",
-    "quoted_for_spark",
-]
-
-
 # ---------------------------------------------------------------- Spark
 
 

@@ -1,27 +1,39 @@
-"""The numbers of `pdprivacy.engine.PandasEngine`, by queries of the engine that holds the frame."""
+"""Frames of other engines, and the numbers of `pdprivacy.engine.PandasEngine` by queries of them."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import noise
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine.ranks import bin_shift, bins_around
+from pdprivacy.engine.pandas_engine import bin_shift, bins_around
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
-from pdprivacy.engine_narwhals.engines import guarded, in_partitions, narwhals, opened
-from pdprivacy.engine_narwhals.pieces import ArrowPieces, each_of_numbers, each_of_polars, streamed
+from pdprivacy.engine_narwhals.engines import framed, guarded, in_partitions, narwhals, opened
+from pdprivacy.engine_narwhals.native_frames import (
+    ArrowPieces,
+    Piecewise,
+    arrow_type,
+    bounded,
+    each,
+    each_of_numbers,
+    each_of_polars,
+    excess,
+    in_own_memory,
+    streamed,
+    then,
+)
 from pdprivacy.engine_narwhals.queries import Queries, Query
-from pdprivacy.errors import DeclarationError, EngineError, ParameterError
+from pdprivacy.errors import DeclarationError, EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity
-
-__all__ = ["HistogramRanks", "NarwhalsEngine"]
 
 Integers: TypeAlias = NDArray[np.int64]
 Plan: TypeAlias = Callable[[Any], Any]
@@ -253,6 +265,112 @@ def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
     return [library.from_native(result) for result in polars.collect_all(queries)]
 
 
+# ---------------------------------------------------------------- frames
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFrame:
+    """Columns of a frame that narwhals knows.
+
+    A frame that is lazy is computed anew by each query.
+
+    Attributes
+    ----------
+    engine : where the frame is computed, as "Polars".
+    names : its columns.
+    lazy : whether it is computed when it is read, so that what it holds may be other records each time.
+    """
+
+    frame: Any
+    engine: str
+    names: tuple[Hashable, ...]
+    lazy: bool
+
+    @classmethod
+    def of(cls, frame: Any) -> EngineFrame:
+        """All columns of a frame.
+
+        Raises as `NarwhalsEngine`.
+        """
+        found, engine, schema = opened(frame)
+        lazy = isinstance(found, narwhals().LazyFrame)
+        return cls(found.to_native(), engine, tuple(schema.names()), lazy)
+
+    def select(self, names: Sequence[Hashable]) -> EngineFrame:
+        """These columns only, in this order."""
+        if isinstance(self.frame, ArrowPieces):
+            frame = self.frame.select(names)
+        elif self.engine == "Dask":
+            frame = self.frame[list(names)]
+        else:
+            frame = framed(self.frame).select(*names).to_native()
+        return replace(self, frame=frame, names=tuple(names))
+
+    def owned(self) -> EngineFrame:
+        """The same frame; where it is in memory, in memory of its own.
+
+        Polars and Arrow read arrays of NumPy where they are, and who has the array can write to it.
+        """
+        if self.lazy:
+            return self
+        return replace(self, frame=guarded("a copy", self.engine, lambda: in_own_memory(self.frame)))
+
+    def statistics(self) -> NarwhalsEngine:
+        """The exact sufficient statistics of the frame."""
+        return NarwhalsEngine(self.frame)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse columns that the engine cannot read as they are declared, before any is.
+
+        Raises InvalidDataError or ParameterError; reads types alone.
+        """
+        self.statistics().check(domain)
+
+    def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
+        """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
+        return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
+
+    def then(self, step: Piecewise) -> EngineFrame:
+        """The frame after a step that looks at one record alone.
+
+        Raises ParameterError for labels that other engines cannot hold.
+        """
+        for column in step.made:
+            arrow_type(column)
+        frame = guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
+        made = [column.name for column in step.made if column.name not in self.names]
+        return replace(self, frame=frame, names=(*self.names, *made))
+
+    def crowd(self, unit: Hashable, most: int) -> int:
+        """Return the records beyond a number of records of their unit.
+
+        Raises InvalidDataError for records of nobody.
+        """
+        read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
+        kind = opened(read)[2][unit]
+        if isinstance(kind, narwhals().List | narwhals().Array | narwhals().Struct):
+            raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
+        over, nobody = guarded(
+            "the records of each unit", self.engine, lambda: excess(self.frame, self.engine, unit, most)
+        )
+        if nobody:
+            raise InvalidDataError(
+                "The column of the unit holds nulls, and a record of nobody cannot be counted.",
+                "leave such records out before pdprivacy.protect(...), or give each a name of its own.",
+            )
+        return over
+
+    def bounded(self, unit: Hashable, most: int) -> EngineFrame:
+        """At most so many records of each unit, the same each time; any of them with the same probability."""
+        key = int(noise.shuffled_keys(1, noise.source(None)).view(np.uint64)[0] >> np.uint64(2))
+        frame = guarded(
+            "the records of each unit",
+            self.engine,
+            lambda: bounded(self.frame, self.engine, unit, most, key),
+        )
+        return replace(self, frame=frame)
+
+
 # ---------------------------------------------------------------- ranks
 
 FEW = 1 << 16
@@ -278,7 +396,7 @@ class _Held:
 class HistogramRanks:
     """The records by their steps, in the engine that holds them.
 
-    How many there are per bin is asked for once, in the bins of `pdprivacy.engine.ranks`; a window is those
+    How many there are per bin is asked for once, in the bins of `StepRanks`; a window is those
     around its ranks, whose steps are asked for by one query more. Where bins are one step wide there is no
     such query, nor for a window within one that is held: all is held at once of few records, and of more (up
     to `AT_ONCE` steps) when the windows together would read as many records.

@@ -22,13 +22,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.ranks import SortedRanks, sorted_ranks
+from pdprivacy.engine.pandas_engine import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
 from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read
-
-__all__ = ["Queries", "Query"]
 
 R = TypeVar("R")
 S = TypeVar("S")

@@ -31,9 +31,8 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.expressions.assignment import assign, date_field
     from pdprivacy.expressions.cells import dense, floats, nulls
     from pdprivacy.expressions.conversion import astype, cut, recode, rename
-    from pdprivacy.expressions.reader import ExpressionReader
+    from pdprivacy.expressions.reader import ExpressionReader, Syntax
     from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
-    from pdprivacy.expressions.syntax import Syntax
 else:  # imported when it is first asked for
     _HOMES = {
         **dict.fromkeys(("assign", "date_field"), "assignment"),
@@ -41,7 +40,7 @@ else:  # imported when it is first asked for
         **dict.fromkeys(("astype", "cut", "recode", "rename"), "conversion"),
         **dict.fromkeys(("Transform", "clip", "dropna", "fillna", "query", "select"), "steps"),
         "ExpressionReader": "reader",
-        "Syntax": "syntax",
+        "Syntax": "reader",
     }
 
     def __getattr__(name):

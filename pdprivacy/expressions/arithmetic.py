@@ -24,23 +24,6 @@ from pdprivacy.expressions import intervals
 from pdprivacy.expressions.cells import INTEGERS, Mask, Read, floats, whole
 from pdprivacy.expressions.intervals import Range, holds_zero
 
-__all__ = [
-    "OPERATIONS",
-    "Numbers",
-    "Term",
-    "absolute",
-    "clipped",
-    "column_term",
-    "combined",
-    "constant",
-    "days_between",
-    "filled",
-    "negated",
-    "numbers",
-    "raised",
-    "times",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Term:

@@ -18,7 +18,14 @@ from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.expressions.arithmetic import numbers
 from pdprivacy.expressions.cells import BLOCK, Read, column_of
 from pdprivacy.expressions.conditions import Condition, possible, truths
-from pdprivacy.expressions.reader import ARITHMETIC_SHAPE, METHODS, NULL_TESTS, ExpressionReader
+from pdprivacy.expressions.reader import (
+    ARITHMETIC_SHAPE,
+    METHODS,
+    NULL_TESTS,
+    ExpressionReader,
+    Syntax,
+    read_syntax,
+)
 from pdprivacy.expressions.steps import (
     NUMERIC,
     Cells,
@@ -30,10 +37,7 @@ from pdprivacy.expressions.steps import (
     number,
     own,
 )
-from pdprivacy.expressions.syntax import Syntax, read_syntax
 from pdprivacy.timeline import FIELDS
-
-__all__ = ["assign", "date_field"]
 
 
 class _Known(Domain):

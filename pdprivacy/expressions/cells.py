@@ -19,25 +19,6 @@ from pandas.api import types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
 
-__all__ = [
-    "BLOCK",
-    "Mask",
-    "Read",
-    "codes",
-    "column_of",
-    "counted",
-    "counted_columns",
-    "dense",
-    "double",
-    "floats",
-    "labelled",
-    "moved_within",
-    "nulls",
-    "place_of",
-    "places_of",
-    "whole",
-]
-
 Mask: TypeAlias = NDArray[np.bool_]
 Read: TypeAlias = Mapping[Hashable, "pd.Series[Any]"]
 Integers: TypeAlias = NDArray[np.int64]

@@ -10,6 +10,8 @@ import math
 import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from datetime import date
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,20 +19,10 @@ import pandas as pd
 from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import QueryError
 from pdprivacy.expressions.cells import Mask, Read, dense, nulls
 from pdprivacy.expressions.intervals import Region, bits, declared_in
-
-__all__ = [
-    "ORDERINGS",
-    "Comparison",
-    "Condition",
-    "Joined",
-    "Negated",
-    "narrow",
-    "narrowed",
-    "possible",
-    "truths",
-]
+from pdprivacy.hints import nearest
 
 Condition: TypeAlias = "Comparison | Negated | Joined"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
@@ -72,6 +64,57 @@ class Joined:
 
     parts: tuple[Condition, ...]
     every: bool
+
+
+class DeclaredLabels:
+    """The declared categories of a column, to be found by the constants that mean them.
+
+    A constant means the first of those that equal it, are an Enum of this value, or are this date.
+    """
+
+    def __init__(self, name: Hashable, categories: tuple[Any, ...]) -> None:
+        self.name = name
+        self.categories = categories
+        # True equals 1, and they are different labels
+        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
+        self.values: dict[Any, int] = {}
+        self.dates: dict[pd.Timestamp, int] = {}
+        for place, label in enumerate(categories):
+            if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
+                self.values.setdefault(label.value, place)
+            if isinstance(label, date) and (day := _timestamp(label)) is not None:
+                self.dates.setdefault(day, place)
+
+    @classmethod
+    def of(cls, column: Column) -> DeclaredLabels:
+        """Return the categories of a column, which are read once."""
+        found = getattr(column, "_meanings", None)
+        if not isinstance(found, cls):
+            found = cls(column.name, column.categories or ())
+            object.__setattr__(column, "_meanings", found)
+        return found
+
+    def place(self, value: Any) -> int:
+        """Return the place of the label that a constant means; QueryError where it means none."""
+        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
+        if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
+            places.append(self.dates.get(day))
+        place = min((place for place in places if place is not None), default=None)
+        if place is not None:
+            return place
+        shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
+        close = nearest(value, self.categories)
+        raise QueryError(
+            f"{value!r} is not a declared category of column {self.name!r} (declared: {shown}).",
+            f"one of these, such as {self.categories[0] if close is None else close!r}",
+        )
+
+
+def _timestamp(value: Any) -> pd.Timestamp | None:
+    try:
+        return pd.Timestamp(value)
+    except (ValueError, TypeError):
+        return None
 
 
 # ---------------------------------------------------------------- declarations

@@ -20,9 +20,6 @@ from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
 from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
 
-__all__ = ["astype", "cut", "recode", "rename"]
-
-
 # ---------------------------------------------------------------- cut
 
 

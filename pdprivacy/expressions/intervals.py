@@ -23,26 +23,6 @@ import numpy as np
 
 from pdprivacy.domain import Column
 
-__all__ = [
-    "LINE",
-    "Range",
-    "Region",
-    "absolute",
-    "add",
-    "bits",
-    "declared_in",
-    "divide",
-    "floor_divide",
-    "floor_divide_whole",
-    "holds_zero",
-    "modulo",
-    "modulo_whole",
-    "multiply",
-    "negate",
-    "power",
-    "subtract",
-]
-
 Range: TypeAlias = tuple[float, float] | tuple[int, int]
 Labels: TypeAlias = Mapping[Any, None]  # as keys in their order, to be looked up
 End: TypeAlias = float | int | None

@@ -1,37 +1,131 @@
-"""The reader of conditions and arithmetic; whatever is not record by record is refused here."""
+"""The reader of expressions: their text as a syntax tree, and this tree as conditions and arithmetic.
+
+The syntax is the one that both Python and `DataFrame.query` read. Whatever is not record by record is refused
+here.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
-from datetime import date
-from enum import Enum
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-import pandas as pd
 
 from pdprivacy.checks import finite
 from pdprivacy.domain import Column, Domain, undeclared
 from pdprivacy.errors import ParameterError, QueryError
-from pdprivacy.expressions.arithmetic import (
-    OPERATIONS,
-    Term,
-    absolute,
-    clipped,
-    column_term,
-    combined,
-    constant,
-    days_between,
-    filled,
-    negated,
-    raised,
-)
-from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, Joined, Negated
+from pdprivacy.expressions import arithmetic
+from pdprivacy.expressions.arithmetic import OPERATIONS, Term
+from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, DeclaredLabels, Joined, Negated
 from pdprivacy.expressions.intervals import bits
-from pdprivacy.expressions.syntax import Syntax
-from pdprivacy.hints import nearest
 
-__all__ = ["ARITHMETIC_SHAPE", "MOST_EXPONENT", "NULL_TESTS", "SHAPE", "ExpressionReader"]
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """A syntax tree; ``names`` are the labels of the columns that stand in it under placeholders."""
+
+    text: str
+    node: ast.expr
+    names: Mapping[str, Hashable]
+
+    def show(self, node: ast.AST) -> str:
+        """A part of the expression, with names as they were written."""
+        text = ast.unparse(node)
+        for key, name in self.names.items():
+            text = text.replace(key, f"`{name}`")
+        return text
+
+
+def read_syntax(text: str, what: str, shape: str) -> Syntax:
+    """Parse an expression; ``what`` and ``shape`` name it and its grammar in errors.
+
+    Raises
+    ------
+    QueryError : no valid syntax, a variable, or operators that `DataFrame.query` ranks otherwise.
+    """
+    python, words, names = _scan(text, what)
+    if not python:
+        raise QueryError(f"the {what} is empty.", shape)
+    node = _parsed(python)
+    if node is None:
+        raise QueryError(f"the {what} {text!r} is not valid syntax.", shape)
+    if words != python:
+        # DataFrame.query gives & and | the rank of `and` and `or`, Python a higher one.
+        other = _parsed(words)
+        if other is None or ast.dump(node) != ast.dump(other):
+            raise QueryError(
+                f"'&' and '|' bind differently in Python and in DataFrame.query in the {what} {text!r}.",
+                "write 'and' and 'or', or put every comparison in parentheses: (age >= 30) & (age < 50)",
+            )
+    return Syntax(text, node, names)
+
+
+def _parsed(python: str) -> ast.expr | None:
+    """The syntax tree, None for invalid syntax; the error of the parser quotes the rewritten text."""
+    try:
+        body = ast.parse(python, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError):
+        return None
+    flat: ast.expr = _Flat().visit(body)
+    return flat
+
+
+# strings and comments, which are passed over unread; names in backticks; and what reads otherwise
+_PIECES = re.compile(
+    r"""(?P<quote>'{3}|"{3}|'|")(?:\\.|(?!(?P=quote)).)*(?:(?P=quote)|\Z)"""
+    r"""|\#[^\n]*|`(?P<name>[^`]*)(?P<close>`?)|[@&|]""",
+    re.DOTALL,
+)
+
+
+def _scan(text: str, what: str) -> tuple[str, str, dict[str, str]]:
+    """Python text with backticked names replaced, the same with & and | as words, and the names."""
+    prefix = "_name"
+    while prefix in text:
+        prefix += "_"
+    keys: dict[str, str] = {}
+
+    def piece(match: re.Match[str], joints: Mapping[str, str]) -> str:
+        if match["name"] is not None:
+            if not match["close"]:
+                raise QueryError(f"a backtick is not closed in the {what} {text!r}.")
+            return f" {keys.setdefault(match['name'], f'{prefix}{len(keys)}_')} "
+        if match[0] == "@":
+            raise QueryError(
+                f"the {what} {text!r} refers to a variable by '@', whose value may depend on the data.",
+                'put the constant into the text: private.dp.query(f"age >= {limit}")',
+            )
+        return joints.get(match[0], match[0])
+
+    python = _PIECES.sub(lambda match: piece(match, {}), text)
+    words = _PIECES.sub(lambda match: piece(match, {"&": " and ", "|": " or "}), text)
+    return python.strip(), words.strip(), {key: name for name, key in keys.items()}
+
+
+class _Flat(ast.NodeTransformer):
+    """One form for ``(a) & (b)`` and ``a and b``, however nested."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.BitAnd | ast.BitOr):
+            joint = ast.And() if isinstance(node.op, ast.BitAnd) else ast.Or()
+            return self._flatten(ast.BoolOp(joint, [node.left, node.right]))
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        return self._flatten(node)
+
+    def _flatten(self, node: ast.BoolOp) -> ast.BoolOp:
+        parts: list[ast.expr] = []
+        for part in node.values:
+            same = isinstance(part, ast.BoolOp) and type(part.op) is type(node.op)
+            parts.extend(part.values if same and isinstance(part, ast.BoolOp) else [part])
+        return ast.BoolOp(node.op, parts)
+
+
+# ---------------------------------------------------------------- conditions and arithmetic
 
 _SYMBOLS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<",
@@ -82,10 +176,8 @@ class ExpressionReader:
     def condition(self, node: ast.expr) -> Condition:
         """The condition of a syntax tree; QueryError for anything else."""
         match node:
-            case ast.BoolOp(op=ast.And(), values=values):
-                return Joined(tuple(self.condition(value) for value in values), every=True)
-            case ast.BoolOp(values=values):
-                return Joined(tuple(self.condition(value) for value in values), every=False)
+            case ast.BoolOp(op=joint, values=values):
+                return Joined(tuple(map(self.condition, values)), every=isinstance(joint, ast.And))
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
                 return Negated(self.condition(operand))
             case ast.Compare():
@@ -227,13 +319,12 @@ class ExpressionReader:
             return Comparison(name, symbol, constants)
         among = Comparison(name, "in", constants)
         if column.categories is not None:
-            places = list(map(_Labels.of(column).place, constants))
+            places = list(map(DeclaredLabels.of(column).place, constants))
             among = Comparison(name, "in", tuple(column.categories[place] for place in places), bits(places))
         return Negated(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
         """The number of a date that a column of dates is compared with."""
-        refused = None
         try:
             assert column.timeline is not None
             return column.timeline.position(value, f"what column {column.name!r} is compared with")
@@ -251,28 +342,28 @@ class ExpressionReader:
             case ast.Constant(value=bool()):
                 pass
             case ast.Constant(value=int() | float() as value):
-                number = constant(value)
+                number = arithmetic.constant(value)
                 if number is None:
                     raise QueryError(f"a constant of the {self.what} is not a finite number.")
                 return number
             case ast.Name():
-                return column_term(self.column(node))
+                return arithmetic.column_term(self.column(node))
             case ast.BinOp(left=left, op=ast.Sub(), right=right) if self._are_dates(left, right):
                 return self._days(left, right)
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.term(operand)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return negated(self.term(operand))
+                return arithmetic.negated(self.term(operand))
             case ast.Call(func=ast.Name(id="abs"), args=[operand], keywords=[]):
-                return absolute(self.term(operand))
+                return arithmetic.absolute(self.term(operand))
             case ast.Call(func=ast.Attribute(value=base, attr="clip")):
-                return clipped(self.term(base), **self._numbers(node))
+                return arithmetic.clipped(self.term(base), **self._numbers(node))
             case ast.Call(func=ast.Attribute(value=base, attr="fillna")):
-                return filled(self.term(base), **self._numbers(node))
+                return arithmetic.filled(self.term(base), **self._numbers(node))
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
-                return raised(self.term(left), self._exponent(right))
+                return arithmetic.raised(self.term(left), self._exponent(right))
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
-                return combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
+                return arithmetic.combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
         raise self._refusal(node, arithmetic=True)
 
     def _dates(self, node: ast.expr) -> Column | None:
@@ -297,7 +388,7 @@ class ExpressionReader:
             column if column is not None else self._position(known, self._constant(side))
             for side, column in zip((left, right), columns, strict=True)
         ]
-        return days_between(starts[0], starts[1])
+        return arithmetic.days_between(starts[0], starts[1])
 
     def arguments(self, node: ast.Call) -> dict[str, Any]:
         """The constants that ``clip`` or ``fillna`` of a column is called with, by name."""
@@ -381,55 +472,4 @@ class ExpressionReader:
             match part:
                 case ast.Call(func=ast.Attribute(attr=method)) if method in AGGREGATES:
                     return self.show(part)
-        return None
-
-
-class _Labels:
-    """The declared categories of a column, to be found by the constants that mean them.
-
-    A constant means the first of those that equal it, are an Enum of this value, or are this date.
-    """
-
-    def __init__(self, name: Hashable, categories: tuple[Any, ...]) -> None:
-        self.name = name
-        self.categories = categories
-        # True equals 1, and they are different labels
-        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
-        self.values: dict[Any, int] = {}
-        self.dates: dict[pd.Timestamp, int] = {}
-        for place, label in enumerate(categories):
-            if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
-                self.values.setdefault(label.value, place)
-            if isinstance(label, date) and (day := _timestamp(label)) is not None:
-                self.dates.setdefault(day, place)
-
-    @classmethod
-    def of(cls, column: Column) -> _Labels:
-        """Return the categories of a column, which are read once."""
-        found = getattr(column, "_meanings", None)
-        if not isinstance(found, cls):
-            found = cls(column.name, column.categories or ())
-            object.__setattr__(column, "_meanings", found)
-        return found
-
-    def place(self, value: Any) -> int:
-        """Return the place of the label that a constant means; QueryError where it means none."""
-        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
-        if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
-            places.append(self.dates.get(day))
-        place = min((place for place in places if place is not None), default=None)
-        if place is not None:
-            return place
-        shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
-        close = nearest(value, self.categories)
-        raise QueryError(
-            f"{value!r} is not a declared category of column {self.name!r} (declared: {shown}).",
-            f"one of these, such as {self.categories[0] if close is None else close!r}",
-        )
-
-
-def _timestamp(value: Any) -> pd.Timestamp | None:
-    try:
-        return pd.Timestamp(value)
-    except (ValueError, TypeError):
         return None

@@ -24,26 +24,8 @@ from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check
 from pdprivacy.expressions.cells import BLOCK, INTEGERS, Mask, Read, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.conditions import narrowed, truths
 from pdprivacy.expressions.intervals import Region, declared_in
-from pdprivacy.expressions.reader import SHAPE, ExpressionReader
-from pdprivacy.expressions.syntax import Syntax, read_syntax
+from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.timeline import timestamp
-
-__all__ = [
-    "NUMERIC",
-    "Transform",
-    "call",
-    "clip",
-    "dropna",
-    "fillna",
-    "label",
-    "mapped",
-    "names",
-    "number",
-    "own",
-    "query",
-    "select",
-    "shown",
-]
 
 Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
 

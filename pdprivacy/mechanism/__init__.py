@@ -30,7 +30,6 @@ import sys
 from typing import Literal, TypeAlias
 
 from pdprivacy.mechanism.additive import Additive, Mechanism
-from pdprivacy.mechanism.bounds import Bounding, Bounds
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
 from pdprivacy.mechanism.exponential import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.gaussian import (
@@ -43,6 +42,7 @@ from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, genera
 from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
 from pdprivacy.mechanism.staircase import Staircase
+from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.show.tracebacks import short_functions
 
 MechanismName: TypeAlias = Literal[

@@ -19,21 +19,8 @@ from pdprivacy.checks import doubles, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
-from pdprivacy.mechanism.bounds import NO_BOUNDS, Bounding, Bounds
-from pdprivacy.mechanism.grid import (
-    EXACT,
-    GRID_BITS,
-    ROUNDING_STEPS,
-    Floats,
-    Integers,
-    Whole,
-    check_drawable,
-    check_grid,
-    first_step,
-    grid_units,
-    in_steps,
-    last_step,
-)
+from pdprivacy.mechanism import support
+from pdprivacy.mechanism.support import NO_BOUNDS, Bounding, Bounds, Floats, Integers, Whole
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 
@@ -42,6 +29,7 @@ if TYPE_CHECKING:
     from pdprivacy.statistic import Part
 
 __all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "add", "add_within", "remembered"]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -253,7 +241,7 @@ class Additive:
         vars(self).update(grid=grid, exact=exact)
         width = None if self.limits.bounding is None else self._width(grid)
         steps = self._scale(self.moved_steps, width)
-        check_drawable(steps, grid, self.integer)
+        support.check_drawable(steps, grid, self.integer)
         vars(self).update(steps=steps)
         return self
 
@@ -265,7 +253,7 @@ class Additive:
 
     def _rounding_steps(self) -> int:
         """Return by how many steps rounding to a default grid may move two neighbours further apart."""
-        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else ROUNDING_STEPS
+        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else support.ROUNDING_STEPS
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
@@ -417,12 +405,12 @@ class Continuous(Additive):
         if grid is None:
             step = self._default_grid(self._scale(self.sensitivity, self.limits.width))
         else:
-            step = check_grid(grid, self.sensitivity if self.whole_on_grid else None)
+            step = support.check_grid(grid, self.sensitivity if self.whole_on_grid else None)
         self._settle(step, exact=grid is not None)
 
     def _default_grid(self, plain: Fraction) -> Fraction:
         """Return the grid where none is given, for noise of this scale."""
-        return power_below(min(self.sensitivity, plain)) / ((1 << GRID_BITS) * ROUNDING_STEPS)
+        return power_below(min(self.sensitivity, plain)) / ((1 << support.GRID_BITS) * support.ROUNDING_STEPS)
 
     def pdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
         """Density of the noise, or of the number released for the statistic ``s``.
@@ -462,7 +450,7 @@ class Continuous(Additive):
         """
         grid, limits = self.grid, self.limits
         first, last = limits.on_grid(grid)
-        units = grid_units(values, grid, self.exact, first, last)
+        units = support.grid_units(values, grid, self.exact, first, last)
         self._check_size(units.size)
         generator = noise.source(rng)
         if limits.bounding == "truncated":
@@ -485,8 +473,8 @@ class Continuous(Additive):
 
     def _most_rounded(self) -> int | None:
         """Return how many values may be rounded; None for any number."""
-        few = self.l0_sensitivity is not None and self.l0_sensitivity <= ROUNDING_STEPS
-        return None if few or self.limits.bounding == "truncated" else ROUNDING_STEPS
+        few = self.l0_sensitivity is not None and self.l0_sensitivity <= support.ROUNDING_STEPS
+        return None if few or self.limits.bounding == "truncated" else support.ROUNDING_STEPS
 
 
 class Discrete(Additive):
@@ -551,13 +539,13 @@ def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Fl
     assert mechanism.limits.bounding != "truncated", "truncated noise depends on the distances to its bounds"
     steps = mechanism._noise(len(whole), source)
     grid = mechanism.grid
-    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < EXACT:
+    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < support.EXACT:
         if grid == unit:
             return np.asarray((whole + steps).astype(np.float64) * float(grid))
         # both terms are exact doubles; their sum is rounded once, after the noise
-        if _largest_size(steps) < EXACT:
+        if _largest_size(steps) < support.EXACT:
             return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
-    numbers = in_steps(whole, unit, grid)
+    numbers = support.in_steps(whole, unit, grid)
     sums = [float(number + step) for number, step in zip(numbers, steps.tolist(), strict=True)]
     return np.array(sums) * float(grid)
 
@@ -574,12 +562,12 @@ def add_within(
         quick = _add_within_static(whole, unit, mechanism, limits, source)
         if quick is not None:
             return quick
-    numbers = in_steps(whole, unit, grid)
+    numbers = support.in_steps(whole, unit, grid)
     lowest, highest = (
         [step(limit, grid)] * len(numbers)
         if np.ndim(limit) == 0
         else [step(one, grid) for one in np.asarray(limit).tolist()]
-        for step, limit in zip((first_step, last_step), limits, strict=True)
+        for step, limit in zip((support.first_step, support.last_step), limits, strict=True)
     )
     centers, below, above = [], [], []
     for number, least, most in zip(numbers, lowest, highest, strict=True):
@@ -600,7 +588,7 @@ def _add_within_static(
 ) -> Floats | None:
     """Return the same in whole arrays for limits common to all numbers; None where 64 bits are too few."""
     finer = unit / mechanism.grid
-    low, high = first_step(limits[0], mechanism.grid), last_step(limits[1], mechanism.grid)
+    low, high = support.first_step(limits[0], mechanism.grid), support.last_step(limits[1], mechanism.grid)
     reach = max(_largest_size(whole), 1) * math.ceil(finer)  # an empty table is like any other
     if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
         return None

@@ -13,23 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.accounting.concentrated import zcdp_rho
+from pdprivacy.accounting.rules import zcdp_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
-from pdprivacy.mechanism.bounds import Bounding
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
-from pdprivacy.mechanism.grid import Floats, Integers
+from pdprivacy.mechanism.support import Bounding, Floats, Integers
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
-
-__all__ = ["DiscreteGaussian", "discrete_gaussian_delta"]
 
 
 MOST_SQUARED = 16

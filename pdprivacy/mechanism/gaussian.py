@@ -14,11 +14,11 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import root_above, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
-from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import (
+from pdprivacy.mechanism.support import (
     DRAWN_BITS,
     INVERTED_BITS,
     ROUNDING_STEPS,
+    Bounding,
     Integers,
     check_drawable,
     release_grid,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Calibration", "Gaussian", "gaussian_delta", "noise_multiplier"]
 
 Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
 

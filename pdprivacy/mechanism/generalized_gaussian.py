@@ -21,9 +21,15 @@ from pdprivacy.mechanism.additive import (
     finite_width,
     remembered,
 )
-from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import GRID_BITS, INVERTED_BITS, Integers, moved_on_grid, release_grid
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
+from pdprivacy.mechanism.support import (
+    GRID_BITS,
+    INVERTED_BITS,
+    Bounding,
+    Integers,
+    moved_on_grid,
+    release_grid,
+)
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
 
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["GeneralizedGaussian", "generalized_gaussian_scale"]
 
 MOST_ORDER = 100
 LEAST_EPSILON = Fraction(1, 10**5)

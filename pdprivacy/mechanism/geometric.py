@@ -13,17 +13,14 @@ from pdprivacy.checks import fractions
 from pdprivacy.distributions import DiscreteLaplace
 from pdprivacy.exact import smallest
 from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensitivity
-from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import Integers, check_drawable
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
+from pdprivacy.mechanism.support import Bounding, Integers, check_drawable
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
-
-__all__ = ["Geometric", "truncated_geometric_scale"]
 
 
 @remembered

@@ -19,16 +19,13 @@ from pdprivacy.mechanism.additive import (
     finite_width,
     remembered,
 )
-from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import Integers, moved_on_grid, release_grid
+from pdprivacy.mechanism.support import Bounding, Integers, moved_on_grid, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
-
-__all__ = ["Laplace", "truncated_laplace_loss", "truncated_laplace_scale"]
 
 
 @remembered
@@ -133,7 +130,7 @@ class Laplace(Continuous):
     Noise is drawn on the grid. On the integers within a range of n - 1 steps, P(z) proportional to r^|z - s|
     loses no more than the continuous distribution within a range of n: the ratio of two normalising sums is
     (1 + r - r^(d+1) - r^(n-d)) / (1 - r^n), which the continuous (2 - r^d - r^(n-d)) / (1 - r^n)
-    exceeds by (1 - r)(1 - r^d) / (1 - r^n). ``pdprivacy.mechanism.grid`` says what
+    exceeds by (1 - r)(1 - r^d) / (1 - r^n). ``pdprivacy.mechanism.support`` says what
     rounding to the grid adds to the sensitivity.
 
     Names elsewhere: diffprivlib's ``LaplaceTruncated`` clamps and is "clamp" here; its

@@ -13,8 +13,14 @@ from pdprivacy.distributions import Stairs
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
-from pdprivacy.mechanism.bounds import Bounding
-from pdprivacy.mechanism.grid import GRID_BITS, Integers, check_drawable, check_grid, moved_on_grid
+from pdprivacy.mechanism.support import (
+    GRID_BITS,
+    Bounding,
+    Integers,
+    check_drawable,
+    check_grid,
+    moved_on_grid,
+)
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
 
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["Staircase"]
 
 WIDEST = 2**52
 

@@ -27,9 +27,14 @@ release nothing.
 from __future__ import annotations
 
 from pdprivacy.noise.bits import SUMMED_NOISE, RandomState, Source, noise_sums, simulator, source
-from pdprivacy.noise.decisions import coins, draw_without_replacement, shuffled_keys, weighted_coins
-from pdprivacy.noise.discrete import discrete_gaussian, discrete_laplace
-from pdprivacy.noise.folding import UNBOUNDED, staircase, truncated_laplace
+from pdprivacy.noise.choice import coins, draw_without_replacement, shuffled_keys, weighted_coins
+from pdprivacy.noise.discrete import (
+    UNBOUNDED,
+    discrete_gaussian,
+    discrete_laplace,
+    staircase,
+    truncated_laplace,
+)
 from pdprivacy.noise.inverse import generalized_normal
 
 __all__ = [

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 
-__all__ = ["SUMMED_NOISE", "Pool", "RandomState", "Source", "noise_sums", "simulator", "source"]
-
 RandomState: TypeAlias = int | np.random.Generator | None
 
 _Bytes: TypeAlias = bytes

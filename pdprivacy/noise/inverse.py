@@ -20,10 +20,8 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import decimal, decimals
 from pdprivacy.noise.bits import Source
-from pdprivacy.noise.decisions import BLOCK, WIDEST
-from pdprivacy.noise.folding import distances
-
-__all__ = ["generalized_normal"]
+from pdprivacy.noise.choice import BLOCK, WIDEST
+from pdprivacy.noise.discrete import distances
 
 _Floats = NDArray[np.float64]
 

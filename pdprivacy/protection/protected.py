@@ -255,7 +255,7 @@ def _owned(array: Any, column: Column) -> Any:
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
         import pyarrow as pa
 
-        from pdprivacy.engine_narwhals.pieces import in_own_memory
+        from pdprivacy.engine_narwhals.native_frames import in_own_memory
 
         return dtype.__from_arrow__(in_own_memory(pa.table({"": array.__arrow_array__()})).column(0))
     if isinstance(dtype, pd.SparseDtype):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism import Bounds
 from pdprivacy.mechanism.additive import Additive
-from pdprivacy.mechanism.bounds import bias_between, mse_between
+from pdprivacy.mechanism.support import bias_between, mse_between
 from pdprivacy.release.spec import Price
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, Noisy

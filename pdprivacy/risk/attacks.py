@@ -33,8 +33,6 @@ from numpy.typing import NDArray
 
 from pdprivacy.risk.compositions import NEGLIGIBLE, Cells, Reading
 
-__all__ = ["plurality_risk", "probabilistic_risk"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

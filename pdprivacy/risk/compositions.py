@@ -15,20 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import doubles, real
 from pdprivacy.errors import ParameterError, kind
 
-__all__ = [
-    "AVERAGES",
-    "NEGLIGIBLE",
-    "Average",
-    "Cells",
-    "HasCdf",
-    "NoNoise",
-    "OnlyNoise",
-    "Reading",
-    "checked_counts",
-    "readings",
-    "whole_numbers",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

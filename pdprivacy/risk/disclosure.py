@@ -21,8 +21,6 @@ from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Readin
 from pdprivacy.risk.likelihood import SizeModel, Sizes, checked_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
 
-__all__ = ["FittedRisk", "Method", "RiskMeasure", "dr_ha", "published"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -57,8 +57,6 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.risk.compositions import NEGLIGIBLE, SMALL, Cells, Reading
 from pdprivacy.risk.likelihood import Sizes
 
-__all__ = ["expected", "expected_cost", "local", "marginal", "marginal_shrinkage", "shrinkage"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Complex: TypeAlias = NDArray[np.complex128]

@@ -28,8 +28,6 @@ from pdprivacy.checks import flag, reals
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.risk.compositions import checked_counts
 
-__all__ = ["SizeModel", "Sizes", "checked_alpha", "dirichlet_alpha", "size_distribution"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pdprivacy.risk.compositions import Average
     from pdprivacy.risk.likelihood import Sizes
 
-__all__ = ["Attack", "Measure", "Simulated", "simulate"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -214,17 +213,16 @@ class _Tables:
     def draw(self, counts: Integers, draws: int) -> tuple[Integers, Floats]:
         """Return true and released counts (draws, N, K) of cells with observed counts (N, K)."""
         piece = _cells_at_once(counts.shape[1])
-        pieces = [self._draw_piece(counts[row : row + piece], draws) for row in range(0, len(counts), piece)]
+        pieces = []
+        for row in range(0, len(counts), piece):
+            true = self._true(counts[row : row + piece], draws)
+            pieces.append((true, _noisy(self.source, true, self.generator)))
         true, noisy = pieces[0]
         if len(pieces) > 1:
             true, noisy = (np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True))
         if self.postprocess is not None:
             noisy = np.stack([_postprocessed(self.postprocess, table) for table in noisy])
         return true, noisy
-
-    def _draw_piece(self, counts: Integers, draws: int) -> tuple[Integers, Floats]:
-        true = self._true(counts, draws)
-        return true, _noisy(self.source, true, self.generator)
 
     def _true(self, counts: Integers, draws: int) -> Integers:
         """Return true counts (draws, N, K) of cells with observed counts (N, K)."""
@@ -255,11 +253,6 @@ def _dirichlet(alpha: Floats, shape: tuple[int, ...], generator: np.random.Gener
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _of_scipy(mechanism: Any) -> bool:
-    """Return whether a distribution is of scipy's newer infrastructure, whose ``sample`` takes a shape."""
-    return type(mechanism).__module__.startswith("scipy.")
-
-
 def _check_drawable(mechanism: Any) -> None:
     able = callable(getattr(mechanism, "sample", None)) or callable(getattr(mechanism, "rvs", None))
     if isinstance(mechanism, type) or not able:
@@ -288,7 +281,7 @@ def _noisy(mechanism: Any, true: Integers, generator: np.random.Generator) -> Fl
     """Return the noisy counts of ``true`` counts, of the same shape."""
     if callable(getattr(mechanism, "rvs", None)):
         noisy = true + np.asarray(mechanism.rvs(size=true.shape, random_state=generator))
-    elif _of_scipy(mechanism):
+    elif type(mechanism).__module__.startswith("scipy."):  # whose newer distributions take a shape
         noisy = true + np.asarray(mechanism.sample(true.shape, rng=generator))
     else:
         noisy = np.asarray(mechanism.sample(true, generator))

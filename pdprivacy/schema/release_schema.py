@@ -17,8 +17,6 @@ from pdprivacy.errors import MetadataError
 if TYPE_CHECKING:
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
-__all__ = ["ReleasedSchema", "released_schema", "violations"]
-
 
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 ReleasedSchema: TypeAlias = "DataFrameSchema | SeriesSchema"

@@ -16,7 +16,6 @@ from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
-from pdprivacy.statistic.groups import PIECES, Moments, rooted
 from pdprivacy.statistic.interface import (
     Answer,
     Engine,
@@ -34,7 +33,7 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.least_squares import LeastSquares
 from pdprivacy.statistic.narrow import Narrowed
-from pdprivacy.statistic.sums import Covariance, Sums
+from pdprivacy.statistic.sums import PIECES, Covariance, Moments, Sums, rooted
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [

@@ -18,8 +18,6 @@ from pdprivacy.privacy import Rational, rational
 from pdprivacy.statistic.counts import CellCounts
 from pdprivacy.statistic.interface import SUM_BITS, Part, Quantity, Ranks, Read, Scope, Window
 
-__all__ = ["Labels", "Quantile", "Runs", "ladder", "share"]
-
 Integers: TypeAlias = NDArray[np.int64]
 End: TypeAlias = Literal["lower", "upper"]
 

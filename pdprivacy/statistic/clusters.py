@@ -20,10 +20,18 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.groups import mean_interval
-from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Whole, bounds_of, named
-
-__all__ = ["DIAMETER", "Clusters", "Medians", "count_share", "numbers_of", "packed"]
+from pdprivacy.statistic.interface import (
+    Answer,
+    Part,
+    Quantity,
+    Read,
+    Scope,
+    Statistic,
+    Whole,
+    bounds_of,
+    named,
+)
+from pdprivacy.statistic.sums import mean_interval
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -110,7 +118,7 @@ def _packed(count: int, dimensions: int, distance: float, source: Source) -> Flo
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Statistic):
     """One round of k-means: the counts and sums of the records nearest to each public centre.
 
     A record is in one cluster, so counts and sums are those of disjoint groups. Each coordinate has its own

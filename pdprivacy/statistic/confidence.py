@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism import Bounding
 
-__all__ = ["Ends", "Noisy", "Tail", "of_products", "of_ratio", "of_shares"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Ends: TypeAlias = "tuple[Any, Any]"
 

@@ -21,24 +21,21 @@ from pdprivacy.statistic.interface import (
     Part,
     Read,
     Scope,
+    Statistic,
     Whole,
-    ends_of_parts,
     named,
-    one_each,
-    scalar,
 )
-
-__all__ = ["CellCounts", "Distinct", "Rows", "TreeCells"]
 
 
 @dataclass(frozen=True, slots=True)
-class CellCounts:
+class CellCounts(Statistic):
     """Counts per declared cell of one or more columns; ``edges``: the edges of bins given in the call."""
 
     columns: tuple[Column, ...]
     scope: Scope
     method: str
     edges: tuple[float, ...] | None = None
+    offsets = (0.0,)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -64,10 +61,6 @@ class CellCounts:
         )
 
     @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,)
-
-    @property
     def ends(self) -> tuple[Any, Any]:
         most = self.scope.held()[1]
         return 0.0, math.inf if most is None else float(most)
@@ -86,7 +79,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
-class TreeCells:
+class TreeCells(Statistic):
     """Counts of cells and of the inner nodes of a tree over these cells, made consistent.
 
     A record is in one node per level, so the levels share the loss. A public number of records is the count
@@ -150,7 +143,7 @@ class TreeCells:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Statistic):
     """The number of records, or the number of records without null per column."""
 
     columns: tuple[Column, ...]
@@ -167,16 +160,10 @@ class Rows:
             # a public number of rows needs no bounds, and bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
-            found.append(scalar(name, weight, moved, Fraction(1), counts=True, lower=lower, upper=upper))
+            found.append(
+                Part(name, weight, moved, moved**2, Fraction(1), counts=True, lower=lower, upper=upper)
+            )
         return tuple(found)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,) * max(len(self.columns), 1)
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        return ends_of_parts(self.parts, self.offsets or ())
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -187,12 +174,9 @@ class Rows:
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         return [[rows] for rows in answers]
 
-    def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(self, noisy)
-
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Statistic):
     """Number of declared labels of each column that occur, without null.
 
     A unit moves this number by at most its number of records, and by at most the number of labels.
@@ -204,27 +188,14 @@ class Distinct:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        moved = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
-        return tuple(
-            scalar(
-                named("nunique", column),
-                weight,
-                min(moved, len(column.labels("nunique"))),
-                Fraction(1),
-                counts=True,
-                lower=Fraction(0),
-                upper=Fraction(len(column.labels("nunique"))),
-            )
-            for column, weight in zip(self.columns, self.weights, strict=True)
-        )
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,) * len(self.columns)
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        return ends_of_parts(self.parts, self.offsets or ())
+        largest = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
+        found = []
+        for column, weight in zip(self.columns, self.weights, strict=True):
+            name, most, unit = named("nunique", column), len(column.labels("nunique")), Fraction(1)
+            moved = min(largest, most)
+            lower, upper = Fraction(0), Fraction(most)
+            found.append(Part(name, weight, moved, moved**2, unit, counts=True, lower=lower, upper=upper))
+        return tuple(found)
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -233,6 +204,3 @@ class Distinct:
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         tables = zip(self.columns, answers, strict=True)
         return [[int(np.count_nonzero(table[: len(one.labels("nunique"))]))] for one, table in tables]
-
-    def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(self, noisy)

@@ -22,8 +22,8 @@ from pdprivacy.statistic.interface import (
     Quantity,
     Read,
     Scope,
+    Statistic,
     Whole,
-    ends_of_parts,
     grouped,
     groups_of,
     matrix_bounds,
@@ -31,10 +31,7 @@ from pdprivacy.statistic.interface import (
     one_each,
     pairs,
     product_roundings,
-    scalar,
 )
-
-__all__ = ["Direct"]
 
 
 def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
@@ -43,7 +40,7 @@ def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Direct:
+class Direct(Statistic):
     """Means, variances or covariances, pooled or not, each computed exactly and released with its own noise.
 
     ``kind``: "mean", "var" or "cov"; with ``keys``, pooled variances or covariances. ``rows``: the public
@@ -101,12 +98,13 @@ class Direct:
             what = self.kind if i != j or self.kind == "mean" else "var"
             name = named(f"pooled {what}" if self.keys else what, *columns)
             lower, upper, limits = self._bounds(i, j)
+            unit /= finer
             # the statistic is rounded to the finer unit, which can add one step to a difference
             steps = math.floor(moved * finer) + 1
             if lower is not None and upper is not None:
-                least, most = _ends(lower, upper, unit / finer)
+                least, most = _ends(lower, upper, unit)
                 steps = max(min(steps, most - least), 1)
-            found.append(scalar(name, weight, steps, unit / finer, lower=lower, upper=upper, limits=limits))
+            found.append(Part(name, weight, steps, steps**2, unit, lower=lower, upper=upper, limits=limits))
         return tuple(found)
 
     def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
@@ -135,12 +133,6 @@ class Direct:
         if self.kind == "cov":
             return None
         return tuple(q.center if self.kind == "mean" else 0.0 for q in self.quantities)
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        if self.offsets is None:
-            return -math.inf, math.inf
-        return ends_of_parts(self.parts, self.offsets)
 
     @property
     def reads(self) -> tuple[Read, ...]:

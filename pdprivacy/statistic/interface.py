@@ -19,26 +19,6 @@ from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.confidence import Ends, Noisy
 
-__all__ = [
-    "NUMBERS",
-    "PRODUCT_BITS",
-    "ROWS",
-    "SUM_BITS",
-    "Answer",
-    "Engine",
-    "GroupedSums",
-    "Part",
-    "Quantity",
-    "Ranks",
-    "Read",
-    "Scope",
-    "Statistic",
-    "Window",
-    "indicator",
-    "product_roundings",
-    "quantity",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
@@ -478,7 +458,7 @@ def groups_of(keys: Sequence[Column], method: str = "groupby") -> int:
 
 
 class Statistic(Protocol):
-    """The interface of a statistic to releases.
+    """The interface of a statistic to releases; by default, each released number is one noisy number.
 
     ``offsets``: the number per part that is added to its noisy numbers, where each released number is one
     noisy number (of the only part, or of the part at its place on the last axis); None where released numbers
@@ -488,40 +468,24 @@ class Statistic(Protocol):
     and ``finish`` returns the answer from the noisy parts.
     """
 
+    __slots__ = ()
+
     @property
     def parts(self) -> tuple[Part, ...]: ...
     @property
-    def offsets(self) -> tuple[float, ...] | None: ...
+    def offsets(self) -> tuple[float, ...] | None:
+        return (0.0,) * len(self.parts)
+
     @property
-    def ends(self) -> tuple[Any, Any]: ...
+    def ends(self) -> tuple[Any, Any]:
+        offsets = self.offsets
+        return (-math.inf, math.inf) if offsets is None else ends_of_parts(self.parts, offsets)
+
     @property
     def reads(self) -> tuple[Read, ...]: ...
     def exact(self, answers: Sequence[Any]) -> list[Whole]: ...
-    def finish(self, noisy: Sequence[Noisy]) -> Answer: ...
-
-
-def scalar(
-    name: str,
-    weight: Fraction,
-    moved: int,
-    unit: Fraction,
-    *,
-    counts: bool = False,
-    lower: Fraction | None = None,
-    upper: Fraction | None = None,
-    limits: Limits | None = None,
-) -> Part:
-    return Part(
-        name,
-        weight,
-        moved,
-        moved**2,
-        unit,
-        counts=counts,
-        lower=lower,
-        upper=upper,
-        limits=limits,
-    )
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        return one_each(self, noisy)
 
 
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
@@ -576,6 +540,7 @@ def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) 
 
 
 def named(what: str, *columns: Column) -> str:
+    """Return the name of a part, such as "sum of age"."""
     return f"{what} of {', '.join([str(column.name) for column in columns])}"
 
 

@@ -30,10 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.statistic.confidence import NO_NOISE, Ends, Noisy
-from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Whole, pairs
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, Whole, pairs
 from pdprivacy.statistic.sums import Covariance, shift_of
-
-__all__ = ["LeastSquares"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,7 +53,7 @@ NO_INTERVAL = (
 
 
 @dataclass(frozen=True)
-class LeastSquares:
+class LeastSquares(Statistic):
     """Coefficients of least squares, computed from the noisy parts of `Covariance`.
 
     Parameters
@@ -87,10 +85,6 @@ class LeastSquares:
     @property
     def parts(self) -> tuple[Part, ...]:
         return self.covariance.parts
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        return -math.inf, math.inf
 
     @property
     def reads(self) -> tuple[Read, ...]:

@@ -14,11 +14,9 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, Whole, ends_of_parts
 
-__all__ = ["Narrowed"]
-
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Statistic):
     """The statistic ``inner`` with released numbers within ``bounds``: one pair, or one pair per number.
 
     Bounds of counts are rounded inwards to whole numbers. Raises ParameterError for a pair that excludes
@@ -34,11 +32,9 @@ class Narrowed:
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        if self.offsets is not None and len(self.offsets) == len(self.parts) > 1:
-            return ends_of_parts(self.parts, self.offsets)
         if self.offsets is not None:
             lower, upper = ends_of_parts(self.parts, self.offsets)
-            return lower[0], upper[0]
+            return (lower[0], upper[0]) if len(lower) == 1 else (lower, upper)
         wanted = np.array(self.bounds).T if len(self.bounds) > 1 else np.array(self.bounds[0])
         lower, upper = self.inner.ends
         return np.maximum(lower, wanted[0]), np.minimum(upper, wanted[1])

@@ -1,35 +1,36 @@
-"""Sums, and numbers computed from noisy sums and noisy counts where the number of rows is private."""
+"""Sums, and moments and covariances from noisy sums and noisy counts where the number of rows is private."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends, Noisy, of_products
+from pdprivacy.statistic.confidence import Ends, Noisy, of_products, of_ratio
 from pdprivacy.statistic.interface import (
+    NUMBERS,
     Answer,
     Part,
     Quantity,
     Read,
     Scope,
+    Statistic,
     Terms,
     Whole,
     bounds_of_sums,
-    ends_of_parts,
     grouped,
     groups_of,
     largest_variance,
     matrix_bounds,
     named,
-    one_each,
     pairs,
     part_of_counts,
     part_of_sums,
@@ -37,13 +38,11 @@ from pdprivacy.statistic.interface import (
     product_roundings,
 )
 
-__all__ = ["Covariance", "Sums"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Statistic):
     """Sums of columns, with the largest term as sensitivity, or the range where a record is replaced.
 
     Quantities may be centred where the number of records is public; the centres are then added back.
@@ -70,18 +69,11 @@ class Sums:
         )
 
     @property
-    def ends(self) -> tuple[Any, Any]:
-        return ends_of_parts(self.parts, self.offsets or ())
-
-    @property
     def reads(self) -> tuple[Read, ...]:
         return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         return [[total] for _, total in answers]
-
-    def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(self, noisy)
 
 
 def product_interval(
@@ -157,7 +149,7 @@ def covariances(
 
 
 @dataclass(frozen=True)
-class Covariance:
+class Covariance(Statistic):
     """A covariance matrix from noisy counts, sums and sums of products, with equal shares of the loss.
 
     Records with a null in any of the columns are left out of all entries.
@@ -265,3 +257,270 @@ class Covariance:
                 noisy[1 + size + position],
             )
         return ends[0], ends[1]
+
+
+# ---------------------------------------------------------------- moments per group
+
+PIECES = {
+    "count": ("count",),
+    "sum": ("total",),
+    "mean": ("count", "sum"),
+    "var": ("count", "sum", "squares"),
+    "std": ("count", "sum", "squares"),
+}
+"""The noisy numbers of a column for each statistic: a count, a sum that is not centred, centred sums."""
+
+ORDER = ("count", "total", "sum", "squares")
+"""The order of the pieces of a column."""
+
+
+def mean_of(
+    quantity: Quantity, count: Noisy, total: Noisy, *, least: float = 1.0, rounding: float = 0.0
+) -> Answer:
+    """Return centre + noisy centred sum / noisy count per group, with standard errors to first order.
+
+    ``least``: a lower bound of the count that divides the sum. ``rounding`` as in `of_ratio`.
+
+    Source: the noisy average of Li, Lyu, Su, Yang (2016), Algorithm 2.3, centred, which halves the
+    sensitivity of the sum.
+    """
+    rows = np.maximum(count.values, least)
+    offset = total.values / rows
+    errors = np.hypot(total.std, offset * count.std) / rows
+    interval = partial(mean_interval, quantity, count, total, rounding=rounding)
+    return Answer(quantity.center + offset, errors, 0.0, quantity.lower, quantity.upper, interval)
+
+
+def mean_interval(
+    quantity: Quantity, count: Noisy, total: Noisy, level: float, *, rounding: float = 0.0
+) -> Ends:
+    """Return the intervals of means per group; ``rounding`` as in `of_ratio`."""
+    low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
+    lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
+    return quantity.center + lower, quantity.center + upper
+
+
+def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
+    """Return sample variances per group, with standard errors to first order."""
+    values, errors = covariances(count, total, total, squares, shift_of(quantity))
+    upper = largest_variance(quantity.upper - quantity.lower, count.values)
+
+    def interval(level: float) -> Ends:
+        return product_interval(level, count, [quantity], [total], squares, per_group=True)
+
+    return Answer(values, errors, quantity.product_rounding(quantity), 0.0, upper, interval)
+
+
+def rooted(answer: Answer) -> Answer:
+    """Return the standard deviations for an answer of variances; the root of a negative variance is 0."""
+    roots = np.sqrt(np.maximum(answer.values, 0.0))
+    # to first order error / (2 root), and never more than the root of the error
+    error = np.asarray(answer.standard_error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steep = np.where(roots > 0, 1 / (2 * roots), np.inf)
+        first = np.where(error > 0, error * steep, 0.0)
+    low, high = (np.sqrt(np.maximum(side, 0.0)) for side in (answer.lower, answer.upper))
+
+    def interval(level: float) -> Ends:
+        assert answer.interval is not None
+        lower, upper = answer.interval(level)
+        widened = lower - answer.rounding, upper + answer.rounding
+        return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))
+
+    return Answer(roots, np.minimum(first, np.sqrt(error)), 0.0, low, high, interval)
+
+
+def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
+    """Return the numbers of several answers as columns; ``per_group``: with one row per group."""
+
+    def table(columns: Sequence[Sequence[Any]]) -> Floats:
+        numbers = np.empty((len(columns[0]), answers[0].values.size, len(columns)))
+        for place, column in enumerate(columns):
+            for row, values in enumerate(column):
+                numbers[row, :, place] = values
+        return numbers if per_group else numbers[:, 0]
+
+    def interval(level: float) -> Ends:
+        lower, upper = table([answer.interval(level) for answer in answers if answer.interval is not None])
+        return lower, upper
+
+    numbers = table([*map(attrgetter(*NUMBERS), answers)])
+    return Answer(**dict(zip(NUMBERS, numbers, strict=True)), interval=interval)
+
+
+def _shift(quantity: Quantity, piece: str) -> int:
+    """Return the number that is added for each record: the centre, or minus half the largest square."""
+    if piece == "total":
+        return round(quantity.center / quantity.grid)
+    return -half_square(quantity.reach) if piece == "squares" else 0
+
+
+def _one_number(_: Quantity, number: Noisy) -> Answer:
+    """Return an answer of one noisy number per group, which has the bounds of its part."""
+
+    def interval(level: float) -> Ends:
+        half = number.tail.half(level, np.array([number.std]))
+        return number.values - half, number.values + half
+
+    return Answer(number.values, number.std, interval=interval)
+
+
+ANSWERS: dict[str, Callable[..., Answer]] = {
+    "count": _one_number,
+    "sum": _one_number,
+    "mean": mean_of,
+    "var": variance_of,
+    "std": lambda *pieces: rooted(variance_of(*pieces)),
+}
+"""The function that makes the answer of each statistic from a quantity and its noisy pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The parts of statistics of several columns.
+
+    Parameters
+    ----------
+    numbers : the column and the statistic of each released number of a group.
+    parts : the piece, the columns and the share of the loss of each part. Counts come first; columns without
+        nulls share a count. The pieces of a column have equal shares of the loss of the column.
+    places : the position among the parts of each piece of a column.
+    """
+
+    numbers: tuple[tuple[int, str], ...]
+    parts: tuple[tuple[str, tuple[int, ...], Fraction], ...]
+    places: dict[tuple[int, str], int]
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(
+        cls, kinds: tuple[tuple[str, ...], ...], nullable: tuple[bool, ...], weights: tuple[Fraction, ...]
+    ) -> Layout:
+        """Return the layout for the statistics, nullability and share of the loss of each column."""
+        pieces = [[piece for piece in ORDER if any(piece in PIECES[kind] for kind in own)] for own in kinds]
+        needed = [(column, piece) for column, own in enumerate(pieces) for piece in own]
+        needed.sort(key=lambda one: one[1] != "count")
+        columns: dict[tuple[str, int | None], tuple[int, ...]] = {}
+        for column, piece in needed:
+            key = piece, None if piece == "count" and not nullable[column] else column
+            columns[key] = (*columns.get(key, ()), column)
+        shares = [weight / len(own) for weight, own in zip(weights, pieces, strict=True)]
+        return cls(
+            tuple((column, kind) for column, own in enumerate(kinds) for kind in own),
+            tuple(
+                (piece, own, sum((shares[column] for column in own), Fraction(0)))
+                for (piece, _), own in columns.items()
+            ),
+            {
+                (column, piece): place
+                for place, ((piece, _), own) in enumerate(columns.items())
+                for column in own
+            },
+        )
+
+
+@dataclass(frozen=True)
+class Moments(Statistic):
+    """Counts, sums, means, variances or deviations per declared group, charged once: groups are disjoint.
+
+    Sums are centred, and half the largest square is subtracted from each square, which halves their
+    sensitivities.
+
+    Source: parallel composition (McSherry 2009, Theorem 4) under "add_remove"; under "replace_one" a record
+    may move and change two groups, and the sensitivities include both.
+
+    Parameters
+    ----------
+    kinds : the statistics of each column. They share one set of noisy pieces, `PIECES`, which have equal
+        shares of the column's loss, so a further statistic costs nothing unless it needs another piece.
+    quantities, weights : the numbers and the share of the loss of each column.
+    scope : the public facts of the rows.
+    keys : the columns of the groups; if empty, all records are one group and the answer has no group axis.
+    """
+
+    kinds: tuple[tuple[str, ...], ...]
+    quantities: tuple[Quantity, ...]
+    weights: tuple[Fraction, ...]
+    scope: Scope
+    keys: tuple[Column, ...] = ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The parts and the released numbers."""
+        return Layout.of(self.kinds, tuple([q.column.nullable for q in self.quantities]), self.weights)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        groups, places, parts = groups_of(self.keys) if self.keys else None, self.layout.places, []
+        for piece, (column, *_), share in self.layout.parts:
+            q, nullable = self.quantities[column], self.quantities[column].column.nullable
+            if piece == "count":
+                name = named("count", q.column) if nullable else "count"
+                parts.append(part_of_counts(self.scope, groups, name, share))
+                continue
+            shift = _shift(q, piece)
+            terms = q.low + shift, q.high + shift, q.unit
+            if piece == "squares":
+                terms = shift, q.reach**2 + shift, q.unit**2
+            bounds: Any
+            if piece == "total":
+                # a group may be empty, or hold any number of records
+                name, bounds = "sum", bounds_of_sums(*terms)
+            else:
+                # tell a centred sum from a plain sum of the same column
+                name = "centred sum" if piece == "sum" and (column, "total") in places else piece
+                bounds = per_record(places[column, "count"], *terms)
+            name = named(name, q.column)
+            parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
+        return tuple(parts)
+
+    @cached_property
+    def offsets(self) -> tuple[float, ...] | None:
+        alone = all(kinds == ("sum",) for kinds in self.kinds)
+        return (0.0,) * len(self.quantities) if alone else None
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        ends = np.empty((2, len(self.layout.numbers)))
+        for place, (column, kind) in enumerate(self.layout.numbers):
+            q = self.quantities[column]
+            if kind == "mean":
+                ends[:, place] = q.lower, q.upper
+            elif kind in ("count", "sum"):
+                ends[:, place] = self.parts[self.layout.places[column, PIECES[kind][0]]].bounds
+            else:
+                # a variance is largest for two records
+                most = largest_variance(q.upper - q.lower, 2.0)
+                ends[:, place] = 0.0, math.sqrt(most) if kind == "std" else most
+        return ends[0], ends[1]
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        squared = [(column, "squares") in self.layout.places for column in range(len(self.quantities))]
+        columns = zip(self.quantities, squared, strict=True)
+        return tuple([grouped((q,), self.keys, products=products) for q, products in columns])
+
+    def exact(self, answers: Sequence[Any]) -> list[Whole]:
+        numbers: list[Whole] = []
+        for piece, (column, *_), _ in self.layout.parts:
+            sums = answers[column]
+            if piece in ("count", "sum"):
+                numbers.append(sums.rows if piece == "count" else sums.sums[0])
+                continue
+            totals, shift = sums.sums[0], _shift(self.quantities[column], piece)
+            if piece == "squares":
+                totals = sums.products[0, 0]
+            numbers.append([total + shift * n for total, n in zip(totals, sums.rows, strict=True)])
+        return numbers
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        answers = []
+        for column, kind in self.layout.numbers:
+            places = [self.layout.places[column, piece] for piece in PIECES[kind]]
+            answer = ANSWERS[kind](self.quantities[column], *[noisy[place] for place in places])
+            if len(places) == 1:
+                lower, upper = self.parts[places[0]].bounds
+                answer = replace(answer, lower=lower, upper=upper)
+            answers.append(answer)
+        answer = side_by_side(answers, per_group=bool(self.keys))
+        return answer if self.offsets is None else replace(answer, interval=None)

@@ -17,7 +17,6 @@ from pdprivacy.domain import Column, Kind
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
 from pdprivacy.statistic.confidence import Noisy
-from pdprivacy.statistic.groups import Layout, mean_of, side_by_side
 from pdprivacy.statistic.interface import (
     SUM_BITS,
     Answer,
@@ -25,18 +24,17 @@ from pdprivacy.statistic.interface import (
     Quantity,
     Read,
     Scope,
+    Statistic,
     Whole,
     bounds_of,
     bounds_of_sums,
-    ends_of_parts,
     grouped,
     groups_of,
     named,
     part_of_sums,
     per_record,
 )
-
-__all__ = ["Weighted", "WeightedCells", "quantile_bits", "weight_of"]
+from pdprivacy.statistic.sums import Layout, mean_of, side_by_side
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -80,7 +78,7 @@ def quantile_bits(q: Fraction) -> int:
 
 
 @dataclass(frozen=True)
-class Weighted:
+class Weighted(Statistic):
     """Weighted sums, or weighted means from noisy sums: centre + sum of w (x - c) / sum of w.
 
     With ``keys`` there is one number per declared group, charged once because groups are disjoint. Records
@@ -132,9 +130,7 @@ class Weighted:
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        if self.offsets is not None:
-            return ends_of_parts(self.parts, self.offsets)
-        return bounds_of(self.quantities)
+        return super().ends if self.kind == "sum" else bounds_of(self.quantities)
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -162,7 +158,8 @@ class Weighted:
             total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
             mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
             means.append(replace(mean, rounding=known[column]))
-            effective.append(self._effective(total.values, q.column.nullable))
+            least, most = self.scope.held(nullable=q.column.nullable or self.weight.column.nullable)
+            effective.append(effective_rows(total.values, self.weight, 0 if self.keys else least, most))
         answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
             answer,
@@ -201,10 +198,6 @@ class Weighted:
     def _uncounted(each: Sequence[float], values: Floats) -> Floats | None:
         return np.broadcast_to(np.array(each), values.shape) if any(each) else None
 
-    def _effective(self, totals: Floats, nullable: bool) -> Floats:
-        least, most = self.scope.held(nullable=nullable or self.weight.column.nullable)
-        return effective_rows(totals, self.weight, 0 if self.keys else least, most)
-
 
 def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | None = None) -> Floats:
     """Return the least effective number of records with these total weights, from 1 to ``most``.
@@ -224,7 +217,7 @@ def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | Non
 
 
 @dataclass(frozen=True)
-class WeightedCells:
+class WeightedCells(Statistic):
     """Sums of weights per declared cell of one or more columns; ``edges``: the edges of bins in the call.
 
     The total weight is private even where the number of records is public.
@@ -236,6 +229,7 @@ class WeightedCells:
     weight: Quantity
     edges: tuple[float, ...] | None = None
     most: int | None = field(init=False)
+    offsets = (0.0,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", self.scope.held()[1])
@@ -260,10 +254,6 @@ class WeightedCells:
         size = math.prod(key.cells(self.method) for key in self.keys) - (2 if self.edges else 0)
         terms, bounds = (self.weight.low, self.weight.high, self.weight.unit), (Fraction(0), None)
         return (part_of_sums(self.scope, size, "weights", Fraction(1), terms, bounds, nullable=True),)
-
-    @property
-    def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,)
 
     @property
     def ends(self) -> tuple[Any, Any]:

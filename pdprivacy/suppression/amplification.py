@@ -70,28 +70,6 @@ from pdprivacy.exact import (
 )
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 
-__all__ = [
-    "Amplification",
-    "Outliers",
-    "Poisson",
-    "WithoutReplacement",
-    "amplified",
-    "check_epsilon",
-    "check_rate",
-    "check_spread",
-    "outlier_delta",
-    "outlier_epsilon",
-    "outlier_floor",
-    "outlier_target",
-    "sampling_epsilon",
-    "sampling_target",
-    "sharpened",
-    "stable_epsilon",
-    "suppressed",
-    "unsuppressed",
-]
-
-
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """The limits of an epsilon and of a sampling rate."""
 

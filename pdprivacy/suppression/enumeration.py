@@ -20,10 +20,6 @@ from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.privacy import Neighbors, Rational, check_delta, rational
 from pdprivacy.suppression.amplification import check_epsilon
 
-__all__ = ["Database", "Kept", "Mechanism", "Suppression", "SuppressionBound", "databases", "exact_delta"]
-__all__ += ["exact_epsilon", "hockey_stick", "independent", "least_epsilon", "neighbor_pairs", "output_law"]
-__all__ += ["stability_factor", "suppression_bound", "without_replacement"]
-
 Database: TypeAlias = tuple[Hashable, ...]
 Kept: TypeAlias = frozenset[int]
 Outputs: TypeAlias = Mapping[Hashable, float]
@@ -315,7 +311,8 @@ def stability_factor(
     """
     function(keeps, "keeps")
     pairs = neighbor_pairs(universe, whole(size, "size", 1))
-    return max(_apart(_kept(keeps, left), _kept(keeps, right)) for left, right in pairs)
+    parts = ((_kept(keeps, left), _kept(keeps, right)) for left, right in pairs)
+    return max(((one - other) + (other - one)).total() for one, other in parts)
 
 
 def _output_laws(
@@ -427,7 +424,3 @@ def _kept(keeps: Callable[[Database], Sequence[bool]], database: Database) -> Co
     if len(answers) != len(database):
         raise ParameterError("'keeps' must give one answer per record.")
     return Counter(compress(database, answers))
-
-
-def _apart(left: Counter[Hashable], right: Counter[Hashable]) -> int:
-    return ((left - right) + (right - left)).total()

@@ -29,8 +29,6 @@ from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression.amplification import check_spread
 
-__all__ = ["Distance", "keep_probabilities", "outlier_scores"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Distance: TypeAlias = Literal["absolute", "discrete", "euclidean"]
 

@@ -18,11 +18,11 @@ from pdprivacy import ZCDP, Approx, Pure
 from pdprivacy.accounting import (
     Event,
     GaussianNoise,
-    distribution,
     epsilon,
     from_json,
     optimal_epsilon,
     report,
+    reports,
     to_json,
     zcdp_epsilon,
 )
@@ -191,7 +191,7 @@ modest = st.one_of(
     st.builds(Event, st.just(ZCDP(1)), fine),
 )
 # What holds for any number of cells holds for few, which take a fraction of the time.
-few_cells = mock.patch.object(distribution, "CELLS", distribution.CELLS // 16)
+few_cells = mock.patch.object(reports, "CELLS", reports.CELLS // 16)
 several = st.lists(st.tuples(modest, st.integers(1, 5)), min_size=1, max_size=4)
 
 

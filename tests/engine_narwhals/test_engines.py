@@ -1253,7 +1253,7 @@ def test_a_partition_of_single_precision_is_no_partition_of_double(ask):
 
 def kept_by_dask(people: int, extra: bool, kinds: dict[str, Any]) -> dict[int, int]:
     """The kept one of two records of each person, under one key."""
-    from pdprivacy.engine_narwhals.engine_frame import _bounded
+    from pdprivacy.engine_narwhals.native_frames import bounded as _bounded
 
     frame = pd.DataFrame({"u": np.repeat(np.arange(people), 2), "x": [0, 100] * people}).astype(kinds)
     if extra:

@@ -33,7 +33,7 @@ from pdprivacy.mechanism import (
     noise_multiplier,
     truncated_laplace_scale,
 )
-from pdprivacy.mechanism.grid import grid_units
+from pdprivacy.mechanism.support import grid_units
 from tests.support.statistics import Distribution, accepts, accepts_only
 
 INF = math.inf

@@ -17,7 +17,7 @@ from pdprivacy import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing
-from pdprivacy.noise import Source, decisions, source
+from pdprivacy.noise import Source, choice, source
 from pdprivacy.noise.choice import Rest, Weights, flips, pick
 from pdprivacy.statistic import Labels, Scope
 from tests.support.statistics import accepts_counts, accepts_only, accepts_share, discrete
@@ -326,8 +326,8 @@ def test_nothing_is_looked_at_that_hardly_counts():
 def test_coins_show_with_their_probability_also_where_digits_decide(monkeypatch):
     """A margin of one sends every coin to the digits."""
     gaps = np.repeat(np.array([0, 1, 3, 10]), 2000)
-    for margin in (decisions.MARGIN, 1.0):
-        monkeypatch.setattr(decisions, "MARGIN", margin)
+    for margin in (choice.MARGIN, 1.0):
+        monkeypatch.setattr(choice, "MARGIN", margin)
         shown = flips(gaps, Fraction(1, 3), source(4)).reshape(4, 2000).sum(axis=1)
         assert shown[0] == 2000
         for gap, times in zip((1, 3, 10), shown[1:].tolist(), strict=True):

@@ -26,7 +26,7 @@ from pdprivacy.accounting import zcdp_epsilon
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
-from pdprivacy.mechanism.grid import GRID_BITS, release_grid
+from pdprivacy.mechanism.support import GRID_BITS, release_grid
 from tests.support.cases import each
 from tests.support.neighbours import discrete_delta as vector_delta
 from tests.support.statistics import Distribution, accepts_only, discrete

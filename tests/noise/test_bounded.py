@@ -18,13 +18,13 @@ from pdprivacy.exact import SLIP
 from pdprivacy.noise import (
     UNBOUNDED,
     Source,
-    decisions,
-    folding,
+    choice,
     generalized_normal,
     inverse,
     source,
     truncated_laplace,
 )
+from pdprivacy.noise import discrete as laws
 from pdprivacy.noise import staircase as draw_staircase
 from tests.support.statistics import Distribution, accepts, accepts_counts, accepts_only, discrete
 from tests.support.tape import Tape
@@ -58,7 +58,7 @@ def laplace_law(scale: float, below: int, above: int) -> Distribution:
 def laplace_draws(path: str, scale: Fraction, below: int, above: int, n: int, bits: Source) -> np.ndarray:
     low, high = np.full(n, below), np.full(n, above)
     if path == "few":
-        return folding._few_between(scale, low, high, bits)
+        return laws._few_between(scale, low, high, bits)
     return truncated_laplace(scale, low, high, bits)
 
 
@@ -192,7 +192,7 @@ SIDES = [
 @pytest.mark.parametrize(("scale", "below", "above"), SIDES, ids=str)
 @pytest.mark.parametrize("bits", [192, 400])
 def test_weights_of_the_sides_are_bounded_from_both_sides(scale, below, above, bits):
-    least, most, least_right, most_right = folding._sides(scale, below, above)(bits)
+    least, most, least_right, most_right = laws._sides(scale, below, above)(bits)
     with localcontext(prec=300):
         r = (-decimal(1 / scale)).exp()
         left, right = r * (1 - r**below) * 2**bits, (1 - r ** (above + 1)) * 2**bits
@@ -204,19 +204,19 @@ def test_weights_of_the_sides_are_bounded_from_both_sides(scale, below, above, b
 
 @pytest.mark.parametrize(("scale", "below", "above"), SIDES, ids=str)
 def test_the_side_is_decided_exactly_where_64_bits_tie(scale, below, above):
-    odds = folding._sides(scale, below, above)
+    odds = laws._sides(scale, below, above)
     with localcontext(prec=300):
         share = int(exact_share(scale, below, above) * 2**192)
     tie, full = share >> 128, 2**64 - 1
     for offset in (-1, 1):
         # 64 bits decide beside the tie, and no more are on the tape.
         if 0 <= tie + offset <= full:
-            assert decisions.heads(odds, tie + offset, Tape().source) == (offset < 0)
+            assert choice.heads(odds, tie + offset, Tape().source) == (offset < 0)
         # 128 bits are needed, and 192.
         word = (share >> 64) + offset & full
-        assert decisions.heads(odds, tie, Tape(word).source) == (offset < 0)
+        assert choice.heads(odds, tie, Tape(word).source) == (offset < 0)
         words = Tape(share >> 64 & full, share + offset & full)
-        assert decisions.heads(odds, tie, words.source) == (offset < 0)
+        assert choice.heads(odds, tie, words.source) == (offset < 0)
         assert words.data == b""
 
 
@@ -231,7 +231,7 @@ def test_the_double_share_of_a_side_is_far_within_its_margin(scale, below, above
     with localcontext(prec=80):
         assert (
             abs(Decimal(left / (left + right)) - exact_share(scale, below, above))
-            < Decimal(decisions.MARGIN) / 256
+            < Decimal(choice.MARGIN) / 256
         )
 
 
@@ -241,8 +241,8 @@ def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, s
     low, high = np.full(300, below), np.full(300, above)
     expected = truncated_laplace(scale, low, high, source(1))
     asked = []
-    monkeypatch.setattr(folding, "MARGIN", 2.0)
-    monkeypatch.setattr(folding, "heads", lambda *args: asked.append(1) or decisions.heads(*args))
+    monkeypatch.setattr(laws, "MARGIN", 2.0)
+    monkeypatch.setattr(laws, "heads", lambda *args: asked.append(1) or choice.heads(*args))
     np.testing.assert_array_equal(truncated_laplace(scale, low, high, source(1)), expected)
     assert bool(asked) == (scale > Fraction(1, 30))  # where nothing lies outside, nothing is asked
 
@@ -251,8 +251,8 @@ def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, s
 @pytest.mark.parametrize(("scale", "below", "above"), [*TELLING[:3], UNTELLING[1], TELLING[-1]], ids=str)
 def test_exact_decisions_of_many_draws_have_the_same_law(monkeypatch, scale, below, above):
     asked = []
-    monkeypatch.setattr(decisions, "MARGIN", 2.0)
-    monkeypatch.setattr(folding, "heads", lambda *args: asked.append(1) or decisions.heads(*args))
+    monkeypatch.setattr(choice, "MARGIN", 2.0)
+    monkeypatch.setattr(laws, "heads", lambda *args: asked.append(1) or choice.heads(*args))
     drawn = laplace_draws("many", scale, below, above, 10_000, seeded(10))
     assert asked
     assert accepts(drawn, laplace_law(scale, below, above))
@@ -277,7 +277,7 @@ def test_coins_agree_with_their_bits():
         asked.append((i, value))
         return value < int(Fraction(float(eighths[i])) * 2**64)
 
-    shown = decisions.lazy_coins(eighths, decide, Source(read, seeded=True))
+    shown = choice.lazy_coins(eighths, decide, Source(read, seeded=True))
     values = [int(w) << 56 | r >> 8 for w, r in zip(words, rest, strict=True)]
     expected = [Fraction(v, 2**64) < Fraction(float(p)) for v, p in zip(values, eighths, strict=True)]
     assert shown.tolist() == expected
@@ -629,7 +629,7 @@ STAIRS = [
 
 
 def stairs_drawn(path: str, epsilon: Fraction, width: int, step: int, size: int, bits: Source) -> np.ndarray:
-    draw = folding._few_stairs if path == "few" else draw_staircase
+    draw = laws._few_stairs if path == "few" else draw_staircase
     return draw(epsilon, width, step, size, bits)
 
 
@@ -695,17 +695,17 @@ def test_a_large_epsilon_needs_no_more_bits_than_a_small_one(size, epsilon, widt
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_exact_decisions_of_the_staircase_are_those_of_double_precision(monkeypatch, epsilon, width, step):
     expected = draw_staircase(epsilon, width, step, 300, source(4))
-    monkeypatch.setattr(folding, "MARGIN", 2.0)
+    monkeypatch.setattr(laws, "MARGIN", 2.0)
     np.testing.assert_array_equal(draw_staircase(epsilon, width, step, 300, source(4)), expected)
     # And of many draws: the bits differ, the law does not.
-    monkeypatch.setattr(decisions, "MARGIN", 2.0)
+    monkeypatch.setattr(choice, "MARGIN", 2.0)
     drawn = draw_staircase(epsilon, width, step, 3000, seeded(27))
     assert accepts(drawn, staircase_law(float(epsilon), width, step))
 
 
 @pytest.mark.parametrize(("epsilon", "width", "step"), STAIRS, ids=str)
 def test_the_parts_of_a_step_are_bounded_from_both_sides(epsilon, width, step):
-    least, most, least_far, most_far = folding._parts(epsilon, width, step)(200)
+    least, most, least_far, most_far = laws._parts(epsilon, width, step)(200)
     with localcontext(prec=120):
         far = (width - step) * (-decimal(epsilon)).exp() * 2**200
         assert least == most == step * 2**200
@@ -715,8 +715,8 @@ def test_the_parts_of_a_step_are_bounded_from_both_sides(epsilon, width, step):
 def test_uniform_integers_leave_out_what_would_count_twice():
     # 2^64 - 1 is 3 times a third of it, so that the word 2^64 - 1 alone is drawn again.
     tape = Tape(2**64 - 1, 2**64 - 2, 2**64 - 1, 4)
-    assert folding._uniform(3, 2, tape.source).tolist() == [1, 2]
-    assert tape.data == b"" or folding._uniform(3, 1, tape.source).tolist() == [1]
+    assert laws._uniform(3, 2, tape.source).tolist() == [1, 2]
+    assert tape.data == b"" or laws._uniform(3, 1, tape.source).tolist() == [1]
 
 
 # All of them.

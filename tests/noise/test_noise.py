@@ -22,7 +22,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise import Source, discrete, discrete_gaussian, discrete_laplace, source
 from pdprivacy.noise.bits import Pool
-from pdprivacy.noise.decisions import FEW, MARGIN
+from pdprivacy.noise.choice import FEW, MARGIN
 from tests.support.statistics import accepts, accepts_counts, accepts_only, accepts_share
 from tests.support.tape import Tape
 

@@ -17,7 +17,7 @@ import numpy as np
 from pdprivacy import noise
 from pdprivacy.ledger import Budget
 from pdprivacy.mechanism import exponential
-from pdprivacy.mechanism.grid import first_step, in_steps, last_step
+from pdprivacy.mechanism.support import first_step, in_steps, last_step
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import Weights
 from pdprivacy.privacy import ZCDP

@@ -25,7 +25,7 @@ from pdprivacy.accounting import (
     to_dp_events,
     zcdp_epsilon,
 )
-from pdprivacy.accounting.distribution import COARSE, _Lattice, grid_slack
+from pdprivacy.accounting.reports import COARSE, _Lattice, grid_slack
 from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.mechanism import DiscreteGaussian
 

@@ -1,7 +1,8 @@
-"""Frames read and changed piece by piece: pandas computes steps of single records for any engine.
+"""Native frames of each engine, read and changed piece by piece, and bounded to so many records of a unit.
 
-A step that looks at one record alone gives the same whatever the other records are, so it may be computed on
-any piece of a frame; on pieces made pandas frames, it runs the same code as on pandas frames.
+Pandas computes steps of single records for any engine. A step that looks at one record alone gives the same
+whatever the other records are, so it may be computed on any piece of a frame; on pieces made pandas frames,
+it runs the same code as on pandas frames.
 """
 
 from __future__ import annotations
@@ -9,33 +10,31 @@ from __future__ import annotations
 import datetime
 import io
 import pickle
+import uuid
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import noise
 from pdprivacy.domain import Column
 from pdprivacy.engine import Columns
 from pdprivacy.engine.blocks import LARGEST
-from pdprivacy.engine.unit_codes import filled
-from pdprivacy.engine_narwhals.engines import in_partitions
-from pdprivacy.errors import ParameterError
+from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
+from pdprivacy.engine_narwhals.engines import (
+    framed,
+    in_partitions,
+    narwhals,
+    quoted_for_duckdb,
+    quoted_for_spark,
+)
+from pdprivacy.errors import EngineError, ParameterError
+from pdprivacy.expressions.cells import nulls
 
-__all__ = [
-    "ArrowPieces",
-    "Piecewise",
-    "arrow_type",
-    "each",
-    "each_of_numbers",
-    "each_of_polars",
-    "in_own_memory",
-    "streamed",
-    "tables_of_duckdb",
-    "then",
-]
+Words: TypeAlias = NDArray[np.uint64]
 
 Found = TypeVar("Found")
 EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -429,3 +428,146 @@ def _whole(numbers: NDArray[Any]) -> NDArray[np.int64]:
     found = np.where(large, numbers.dtype.type(0), numbers).astype(np.int64)
     found[large] = LARGEST
     return found
+
+
+# ---------------------------------------------------------------- records of each unit
+
+
+def excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
+    """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
+    if engine == "Dask":
+        parts = in_partitions(_gathered(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
+        found = [_crowd(units, most) for units in parts]
+        return sum(over for over, _ in found), sum(nobody for _, nobody in found)
+    if engine == "PyArrow":
+        return _crowd(_of_arrow(frame.column(unit)), most)
+    library = narwhals()
+    read = framed(frame.relation() if isinstance(frame, ArrowPieces) else frame)
+    name = library.col(unit)
+    gone = name.is_null()
+    if read.collect_schema()[unit].is_float():
+        gone = gone | name.is_nan()
+    sizes = read.select(unit=name, gone=gone).group_by("unit", "gone").agg(rows=library.len())
+    rows = library.col("rows").cast(library.Int64)
+    over = library.when(rows > most).then(rows - most).otherwise(0)
+    nobody = library.when(library.col("gone")).then(1).otherwise(0)
+    total = sizes.select(over=over.sum(), nobody=nobody.sum())
+    total = total.collect() if isinstance(total, library.LazyFrame) else total
+    return int(total["over"][0] or 0), int(total["nobody"][0] or 0)
+
+
+def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
+    """Return the frame with at most ``most`` records of each unit.
+
+    Tables of PyArrow: those that come first after a shuffle. All others: those whose cells have the lowest
+    hashes, under a secret key that is drawn once. So the same are kept whenever a lazy frame is computed: a
+    unit that was in one query with some of its records, and in the next with others, would count twice.
+    Records with the same cells may take each other's place, which no statistic can tell. What is kept of
+    a unit depends on its own records alone.
+    """
+    if engine == "Polars":
+        import polars as pl
+
+        # labels of a dictionary as texts: their numbers depend on which came first
+        cells = pl.all().exclude(pl.Categorical, pl.Enum), pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+        return frame.filter(pl.struct(*cells).hash(key).rank("ordinal").over(unit) <= most)
+    if isinstance(frame, ArrowPieces):
+
+        def tables() -> Iterator[Any]:
+            return tables_of_duckdb(bounded(frame.relation(), engine, unit, most, key))
+
+        return replace(frame, open=tables)
+    if engine == "DuckDB":
+        names = [quoted_for_duckdb(name) for name in frame.columns]
+        place = f"place_{uuid.uuid4().hex}"
+        order = f"partition by {quoted_for_duckdb(unit)} order by hash(hash({key}, {', '.join(names)}))"
+        numbered = frame.project(f"*, row_number() over ({order}) as {place}")
+        return numbered.filter(f"{place} <= {most}").project(", ".join(names))
+    if engine == "Spark":
+        from pyspark.sql import Window
+        from pyspark.sql import functions as f
+
+        columns = [f.col(quoted_for_spark(name)) for name in frame.columns]
+        place = f"place_{uuid.uuid4().hex}"
+        window = Window.partitionBy(f.col(quoted_for_spark(unit))).orderBy(f.xxhash64(f.lit(key), *columns))
+        numbered = frame.withColumn(place, f.row_number().over(window))
+        return numbered.filter(f.col(place) <= most).select(*columns)
+    if engine == "Dask":
+        kept = _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
+        # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
+        return kept.optimize()
+    units = unit_codes(_of_arrow(frame.column(unit)))
+    return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
+
+
+def _of_arrow(names: Any) -> pd.Series[Any]:
+    """A column of Arrow without a detour over the types of NumPy, which hold fewer names."""
+    return pd.Series(pd.arrays.ArrowExtensionArray(names))
+
+
+def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
+    """The records with the lowest hashes of each unit."""
+    hashes = np.full(len(frame), key, dtype=np.uint64)
+    for name in frame.columns:
+        hashes = _mixed(hashes ^ _hashed(frame[name]))
+    return frame.iloc[lowest_of_each(unit_codes(frame[unit]), hashes, most)]
+
+
+def _mixed(words: Words) -> Words:
+    """The last step of splitmix64, a permutation of 64 bits."""
+    for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(times)
+    return words
+
+
+def _hashed(cells: pd.Series[Any]) -> Words:
+    """A number for each cell, equal for equal cells, whatever other cells there are and how they are kept.
+
+    pandas' own depends on that: a null makes doubles of integers.
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype) or str(cells.dtype).startswith("dictionary"):
+        cells = cells.astype(object)
+    gone = nulls(cells)
+    if cells.dtype.kind in "biuf":
+        # integers that share a double differ in nothing else: they may replace each other
+        numbers = filled(cells).astype(np.float64) + 0.0
+        numbers[gone] = np.nan
+        return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
+    texts = np.array([f"{cell}" for cell in cells.astype(object)], dtype=object)
+    texts[gone] = ""
+    return np.where(gone, np.uint64(1), pd.util.hash_array(texts).astype(np.uint64))
+
+
+def _gathered(frame: Any, unit: Hashable) -> Any:
+    """A Dask frame with all records of a unit in one partition."""
+    place = f"place_{uuid.uuid4().hex}"
+    kind = str(frame._meta[unit].dtype)
+    meta = frame._meta.assign(**{place: np.zeros(0, dtype=np.uint64)})
+    placed = frame.map_partitions(_placed, unit, place, kind, meta=meta)
+    return placed.shuffle(on=place)[list(frame.columns)]
+
+
+def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.DataFrame:
+    """A partition with a number for each unit, equal where units are, whatever else it holds."""
+    units = frame[unit]
+    if str(units.dtype) != kind:
+        # 1 and 1.0 would be two units
+        raise EngineError(
+            "A partition of Dask has the column of the unit in another type.",
+            "give all partitions one type: frame.astype({column: type}), or when they are read",
+        )
+    if isinstance(units.dtype, pd.CategoricalDtype):
+        units = units.astype(units.cat.categories.dtype) if not units.hasnans else units.astype(object)
+    if units.dtype == object and not all(isinstance(name, str) for name in units[~nulls(units)]):
+        # 1, 1.0 and True are one unit, and so are decimals that are written in two ways
+        raise EngineError(
+            "The column of the unit holds objects that are not strings.",
+            "give it a type, such as int64 or str",
+        )
+    return frame.assign(**{place: _hashed(units)})
+
+
+def _crowd(units: pd.Series[Any], most: int) -> tuple[int, int]:
+    codes = unit_codes(units)
+    sizes = np.bincount(codes[codes >= 0])
+    return int(np.maximum(sizes - most, 0).sum()), int((codes < 0).any())
