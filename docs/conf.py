@@ -51,7 +51,7 @@ WORDS = {
     "Loss": "pdprivacy.privacy.Loss",
     "Losses": "pdprivacy.accounting.Losses",
     "Mask": "numpy.ndarray",
-    "MatrixConstraint": "pdprivacy.releases.moments.MatrixConstraint",
+    "MatrixConstraint": "pdprivacy.releases.covariances.MatrixConstraint",
     "MechanismName": "pdprivacy.request.MechanismName",
     "Names": "pdprivacy.releases.columns.Labels",
     "Neighbors": "pdprivacy.privacy.Neighbors",

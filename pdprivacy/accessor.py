@@ -41,12 +41,10 @@ else:  # attached below
 
 __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
 
-RELEASING = {"aggregates", "clustering", "moments", "regression", "selection", "tables"}
+RELEASING = {"clustering", "covariances", "moments", "selection", "tables"}
 """The modules of `pdprivacy.releases` whose functions make a release that is executed."""
 
-PLANNED = tuple(
-    name for module in ("aggregates", "moments", "regression", "tables") for name in releases.MODULES[module]
-)
+PLANNED = tuple(name for module in ("covariances", "moments", "tables") for name in releases.MODULES[module])
 """The releases that can be planned."""
 
 

@@ -28,19 +28,19 @@ from pdprivacy.protection.frame import End
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
-from pdprivacy.releases.aggregates import Aggregate
-from pdprivacy.releases.aggregates import Aggregates
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
 from pdprivacy.releases.batches import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.columns import Split
+from pdprivacy.releases.covariances import MatrixConstraint
 from pdprivacy.releases.curator import CuratorFrame
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.margins import Constraint
-from pdprivacy.releases.moments import MatrixConstraint
+from pdprivacy.releases.moments import Aggregate
+from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
 from pdprivacy.releases.table_risk import Alpha
@@ -556,28 +556,6 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
 
 class PlanMethods:
-    def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def describe(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def pivot_table(
-        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
-        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -592,10 +570,10 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
@@ -609,6 +587,35 @@ class PlanMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
@@ -637,13 +644,6 @@ class PlanMethods:
     def var(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
@@ -687,6 +687,61 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
+    def corr(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def cov(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def pooled_cov(
+        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     @overload
     def agg(
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
@@ -720,6 +775,24 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
@@ -728,61 +801,6 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
-    def corr(
-        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def cov(
-        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def pooled_cov(
-        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def pooled_var(
-        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def pooled_var(
-        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
     @overload
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
@@ -846,24 +864,6 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 MODULES = {
-    "aggregates": ("agg", "describe", "pivot_table"),
     "batches": (
         "Batch",
         "Pending",
@@ -21,6 +20,7 @@ MODULES = {
         "split",
     ),
     "clustering": ("kmeans", "kmedian"),
+    "covariances": ("corr", "cov", "ols", "pooled_cov", "pooled_var"),
     "curator": ("quality",),
     "disclosure_risk": (
         "Homogeneity",
@@ -31,20 +31,9 @@ MODULES = {
         "risk_curve",
     ),
     "grouped": ("GroupBy", "groupby"),
-    "moments": (
-        "corr",
-        "cov",
-        "mean",
-        "pooled_cov",
-        "pooled_var",
-        "proportion",
-        "std",
-        "sum",
-        "var",
-    ),
+    "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "omission": ("compare_sampling", "compare_suppression"),
     "parts": ("partition", "sample", "suppress_outliers"),
-    "regression": ("ols",),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "table_utility": ("tradeoff", "utility"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),

@@ -21,7 +21,6 @@ from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
 from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
 from pdprivacy.releases.columns import (
     Labels,
     Split,
@@ -34,7 +33,7 @@ from pdprivacy.releases.columns import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.moments import weighted
+from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,

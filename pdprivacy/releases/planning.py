@@ -20,7 +20,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import aggregates, moments, regression, tables
+from pdprivacy.releases import covariances, moments, tables
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
@@ -48,11 +48,7 @@ TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
-VERBS = {
-    name: getattr(module, name)
-    for module in (aggregates, moments, regression, tables)
-    for name in module.__all__
-}
+VERBS = {name: getattr(module, name) for module in (covariances, moments, tables) for name in module.__all__}
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
