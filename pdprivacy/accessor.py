@@ -317,9 +317,9 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     >>> found["fault"].tolist(), found["records"].tolist(), found["examples"].tolist()
     (['out of bounds'], [1], ['-1'])
     """
-    from pdprivacy.releases import declaration_check
+    from pdprivacy.releases import data_quality
 
-    return declaration_check.check(frame, schema)
+    return data_quality.check(frame, schema)
 
 
 @short_tracebacks

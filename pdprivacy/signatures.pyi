@@ -28,14 +28,14 @@ from pdprivacy.protection.frame import End
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
+from pdprivacy.release.spec import Split
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
 from pdprivacy.releases.batches import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
-from pdprivacy.releases.columns import Split
 from pdprivacy.releases.covariances import MatrixConstraint
-from pdprivacy.releases.curator import CuratorFrame
+from pdprivacy.releases.data_quality import CuratorFrame
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.margins import Constraint

@@ -512,7 +512,7 @@ def test_public_names_have_an_example():
 MARKS = {
     "accessor",
     "metadata",
-    "releases.curator",
+    "releases.data_quality",
     "releases.planning",
     "releases.table_risk",
     "show.pages",

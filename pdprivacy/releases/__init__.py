@@ -21,7 +21,7 @@ MODULES = {
     ),
     "clustering": ("kmeans", "kmedian"),
     "covariances": ("corr", "cov", "ols", "pooled_cov", "pooled_var"),
-    "curator": ("quality",),
+    "data_quality": ("quality",),
     "disclosure_risk": (
         "Homogeneity",
         "choose_epsilon",

@@ -29,9 +29,8 @@ from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positiv
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
 from pdprivacy.release.publish import Released
-from pdprivacy.release.spec import Price, Release
+from pdprivacy.release.spec import Labels, Price, Release, columns_of
 from pdprivacy.releases import clustering
-from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import MechanismName

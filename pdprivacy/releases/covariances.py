@@ -19,11 +19,13 @@ from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
 from pdprivacy.release.publish import Made, release_of, series
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.columns import (
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Release,
     columns_of,
     name_index,
+    noised,
     refuse_shared,
     weights_of,
 )

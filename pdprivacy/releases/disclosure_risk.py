@@ -23,16 +23,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import accounting, risk
-from pdprivacy.checks import whole
+from pdprivacy.checks import flag, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
-from pdprivacy.release.spec import spelled
-from pdprivacy.releases.columns import Labels, cell_index, check_cells, check_flag
-from pdprivacy.releases.curator import marked
+from pdprivacy.release.spec import Labels, cell_index, check_cells, spelled
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -57,7 +55,6 @@ Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@marked
 @spelled(Noise, NOISE)
 def dr_ha(
     protected: Protected,
@@ -146,15 +143,18 @@ def dr_ha(
         found = asked.measured.fit(table).simulated(
             table, read, average, draws, postprocess, generator, progress
         )
-        return _simulated(found, asked.by, index, many=many, each_cell=average is None)
+        frame = _simulated(found, asked.by, index, many=many, each_cell=average is None)
+        return confidential(frame, "dr_ha")
     risks = asked.count().risks(noises, average, progress)
-    return _exact(risks, asked.by, index, many=many, each_cell=average is None)
+    if average is not None and not many:
+        return Confidential(risks[0])
+    return confidential(_exact(risks, asked.by, index, many=many, each_cell=average is None), "dr_ha")
 
 
 def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
     name = f"dr_ha ({MARK})"
     if not each_cell:
-        return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
+        return pd.Series(risks, index=index, name=name)
     cells = cell_index(by, "dr_ha")
     if not many:
         return pd.Series(risks[0], index=cells, name=name)
@@ -442,7 +442,7 @@ def repeated_risk(
     [0.5, 1.0]
     """
     check_average(average)
-    check_flag("spent", spent)
+    flag(spent, "spent")
     steps = _steps(protected, publications, spent, options)
     rows, counted = [], {}
     for step in steps:

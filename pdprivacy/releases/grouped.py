@@ -20,14 +20,16 @@ from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, counts, release_of
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.columns import (
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Release,
     Split,
     cell_index,
     check_cells,
     columns_of,
     name_index,
+    noised,
     refuse_bounds,
     refuse_shared,
     weighted_columns,

@@ -18,13 +18,15 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Floats, Made, pair_of, release_of, series
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.columns import (
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Release,
     Split,
     cell_index,
     columns_of,
     name_index,
+    noised,
     refuse_bounds,
     refuse_shared,
     weighted_columns,

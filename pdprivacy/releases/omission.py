@@ -28,10 +28,9 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import Release
+from pdprivacy.release.spec import Labels, Release, columns_of
 from pdprivacy.releases import clustering, moments, selection, tables
 from pdprivacy.releases.batches import priced
-from pdprivacy.releases.columns import Labels, columns_of
 from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
 from pdprivacy.secret import Secret

@@ -28,8 +28,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
 from pdprivacy.release.execute import charge, telling_charges
-from pdprivacy.release.spec import Price, labelled
-from pdprivacy.releases.columns import Labels, columns_of
+from pdprivacy.release.spec import Labels, Price, columns_of, labelled
 from pdprivacy.secret import Secret, Spend
 from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores

@@ -19,10 +19,21 @@ from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
 from pdprivacy.release.result import LEVEL
-from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
+from pdprivacy.release.spec import (
+    MAX_CELLS,
+    Call,
+    Drawn,
+    Release,
+    Split,
+    cell_index,
+    columns_of,
+    name_index,
+    spelled,
+    weighted_columns,
+    weights_of,
+)
+from pdprivacy.release.spec import Labels as Names
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
-from pdprivacy.releases.columns import Labels as Names
-from pdprivacy.releases.columns import Split, cell_index, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request
 from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, weight_of
 

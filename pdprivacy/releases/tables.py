@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
+from pdprivacy.checks import flag
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
@@ -23,19 +24,21 @@ from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
 from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Price, Release, noised
-from pdprivacy.release.tasks import calibrate, released_by
-from pdprivacy.releases.columns import (
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Price,
+    Release,
     Split,
     cell_index,
     check_cells,
-    check_flag,
     columns_of,
     name_index,
+    noised,
     weighted_columns,
     weights_of,
 )
+from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.releases.margins import Constraint, constrained, with_margins
 from pdprivacy.request import Options, Request
 from pdprivacy.statistic import (
@@ -170,7 +173,7 @@ def labels_counted(
 ) -> Release[pd.Series[Any]]:
     """Return the release of the records per declared label, in each group where the call has keys."""
     for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
+        flag(given, name)
     chosen, scope = call.columns, protected.scope
     if dropna and any(column.nullable for column in chosen):
         # as if no null was declared, which leaves out records with nulls
@@ -392,7 +395,7 @@ def crosstab(
             f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)}).",
             "normalize=True for shares of all, 'index' of each row",
         )
-    check_flag("margins", margins)
+    flag(margins, "margins")
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError(
             "'index' and 'columns' share a column.", 'private.dp.crosstab("region", "health", epsilon=0.1)'

@@ -1019,9 +1019,9 @@ FAULTS = (
     ),
     PlantedFault(
         "curator's frames without their mark",
-        "releases/curator.py",
-        '            found.attrs[KEY] = {"confidential": function.__name__}',
-        "            pass",
+        "releases/table_risk.py",
+        "    frame.attrs[KEY] = {MARK: kind, **words}",
+        "    pass",
         ("tests/releases/test_disclosure_risk.py::test_nothing_is_charged_and_nothing_is_stored",),
     ),
     PlantedFault(
@@ -1640,10 +1640,10 @@ FAULTS = (
     ),
     PlantedFault(
         "records with faults of several columns counted once per fault by the check",
-        "releases/declaration_check.py",
+        "releases/data_quality.py",
         "            failing |= mask",
         "            failing ^= mask",
-        ("tests/releases/test_declaration_check.py::test_every_fault_of_every_cell_is_counted",),
+        ("tests/releases/test_data_quality.py::test_every_fault_of_every_cell_is_counted",),
     ),
     PlantedFault(
         "numbers beyond their bounds not clipped",
