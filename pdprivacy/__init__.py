@@ -91,7 +91,7 @@ else:  # a type checker would take any name for one that is there
     def __getattr__(name):
         """Import a public name or a module of the package when it is first used."""
         if name in _HOMES:
-            from pdprivacy.show.tracebacks import short_functions
+            from pdprivacy.errors import short_functions
 
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
             short_functions(_sys.modules[__name__], [name])

@@ -18,7 +18,14 @@ import pandas as pd
 
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
-from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
+from pdprivacy.errors import (
+    ArgumentError,
+    NotProtectedError,
+    PrivacyError,
+    short_traceback,
+    short_tracebacks,
+    shorten,
+)
 from pdprivacy.hints import EXAMPLES, misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
@@ -26,7 +33,6 @@ from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, 
 from pdprivacy.protection.protect import protect
 from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

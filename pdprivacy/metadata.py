@@ -21,11 +21,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import MetadataError, PrivacyError
+from pdprivacy.errors import MetadataError, PrivacyError, short_tracebacks
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
-from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import first_and_last, times
 
 __all__ = ["KEY", "LINEAGE", "MARK", "PLAN", "Metadata", "Recognized", "Released", "as_released", "attach"]

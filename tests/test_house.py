@@ -28,7 +28,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
     {"_version", "disk", "errors", "exact", "show", "show.numbers"},
-    {"checks", "distributions", "hints", "show.markup", "show.progress", "show.tracebacks"},
+    {"checks", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},

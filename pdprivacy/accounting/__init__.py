@@ -31,7 +31,7 @@ from pdprivacy.accounting.rules import (
     shares,
     times,
 )
-from pdprivacy.show.tracebacks import short_functions
+from pdprivacy.errors import short_functions
 
 __all__ = [
     "Accounting",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pdprivacy.accounting import Accounting
 from pdprivacy.checks import check_name, flag, whole
-from pdprivacy.errors import MissingLedgerError, ParameterError
+from pdprivacy.errors import MissingLedgerError, ParameterError, short_tracebacks
 from pdprivacy.ledger import audit
 from pdprivacy.ledger.account import Account, Terms, doubles
 from pdprivacy.ledger.audit import Audit
@@ -19,7 +19,6 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check
 from pdprivacy.privacy import Loss, Unit
-from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["Ledger"]
 

@@ -10,10 +10,9 @@ from typing import Any, Literal, NoReturn
 
 from pdprivacy import expressions
 from pdprivacy.domain import Domain
-from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind
+from pdprivacy.errors import ParameterError, QueryError, check_one_of, kind, short_tracebacks
 from pdprivacy.protection.opaque import Opaque
 from pdprivacy.protection.protected import Protected
-from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import FIELDS
 
 __all__ = ["DateFields", "ProtectedColumn"]

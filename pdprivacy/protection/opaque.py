@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.errors import OpaqueFrameError, ParameterError, PrivacyError, UnstableStepError, got
+from pdprivacy.errors import (
+    OpaqueFrameError,
+    ParameterError,
+    PrivacyError,
+    UnstableStepError,
+    got,
+    short_tracebacks,
+)
 from pdprivacy.hints import EXAMPLES, unknown
-from pdprivacy.show.tracebacks import short_tracebacks
 
 __all__ = ["REFUSED", "Opaque", "refusal"]
 

@@ -21,7 +21,15 @@ from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
+from pdprivacy.errors import (
+    DeclarationError,
+    ParameterError,
+    UnknownNameError,
+    check_one_of,
+    got,
+    short_traceback,
+    short_tracebacks,
+)
 from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.noise import RandomState
@@ -35,7 +43,6 @@ from pdprivacy.releases.planning import VERBS as PLANNED
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import BatchMethods

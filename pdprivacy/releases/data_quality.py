@@ -18,12 +18,11 @@ from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
 from pdprivacy.conform import FaultyCells, check_types, faulty_cells
 from pdprivacy.domain import Column, Domain, values_text
-from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
+from pdprivacy.errors import EngineError, InvalidDataError, ParameterError, short_traceback
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.show.numbers import many, number_text, percent, printable
-from pdprivacy.show.tracebacks import short_traceback
 
 __all__ = ["CuratorFrame", "check", "quality"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 import pandas as pd
 
 from pdprivacy.domain import Column
-from pdprivacy.errors import OpaqueFrameError, ParameterError
+from pdprivacy.errors import OpaqueFrameError, ParameterError, short_traceback, short_tracebacks
 from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
@@ -49,7 +49,6 @@ from pdprivacy.releases.selection import (
 )
 from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:

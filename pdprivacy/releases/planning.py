@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.checks import real, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
 from pdprivacy.hints import unknown, with_hints
 from pdprivacy.metadata import KEY, PLAN
 from pdprivacy.privacy import Rational
@@ -26,7 +26,6 @@ from pdprivacy.releases import covariances, moments, tables
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
