@@ -63,7 +63,7 @@ WORDS = {
     "RoundNoise": "pdprivacy.releases.clustering.RoundNoise",
     "SelectionName": "pdprivacy.mechanism.exponential.SelectionName",
     "SelectionNoise": "pdprivacy.mechanism.exponential.SelectionNoise",
-    "Spend": "pdprivacy.secret.Spend",
+    "Spend": "pdprivacy.releases.sampling.Spend",
     "Split": "pdprivacy.release.spec.Split",
     "WalkSelection": "pdprivacy.releases.clustering.WalkSelection",
     **{name: f"pdprivacy.risk.{name}" for name in ("Attack", "Average", "Measure", "SizeModel")},

@@ -43,11 +43,11 @@ from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
+from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
-from pdprivacy.secret import Spend
 from pdprivacy.suppression.scores import Distance
 from typing import Any
 from typing import Literal

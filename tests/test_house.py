@@ -40,7 +40,7 @@ LAYERS = (
     {"show.pages", "show.plots", "show.export"},
     {"schema", "conform", "engine", "ledger"},
     {"engine_narwhals"},
-    {"inference", "secret", "significance"},
+    {"inference", "significance"},
     {"protection"},
     {"release"},
     {"releases"},
@@ -219,7 +219,7 @@ def test_only_the_gate_may_know_both_data_and_noise():
 LOOKS_AT_CELLS = {
     "pdprivacy.releases.disclosure_risk",
     "pdprivacy.releases.omission",
-    "pdprivacy.releases.parts",
+    "pdprivacy.releases.sampling",
     "pdprivacy.releases.table_risk",
     "pdprivacy.releases.table_utility",
 }
@@ -518,7 +518,7 @@ MARKS = {
     "show.pages",
     "show.report",
     "step.keeper",
-    "storage.file_formats",
+    "storage",
     "storage.shapes",
 }
 ESCAPES = {"show.markup", "show.report"}

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from pdprivacy.checks import check_name, printable
 from pdprivacy.command import written
+from pdprivacy.ledger import Ledger
 from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
-from pdprivacy.ledger.ledger import Ledger
 from pdprivacy.ledger.store import Chain, Row, altered, parse
 from pdprivacy.privacy import show
 from pdprivacy.show import pages

@@ -33,7 +33,7 @@ MODULES = {
     "grouped": ("GroupBy", "groupby"),
     "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "omission": ("compare_sampling", "compare_suppression"),
-    "parts": ("partition", "sample", "suppress_outliers"),
+    "sampling": ("partition", "sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "table_utility": ("tradeoff", "utility"),
     "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),

@@ -31,9 +31,8 @@ from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Labels, Release, columns_of
 from pdprivacy.releases import clustering, moments, selection, tables
 from pdprivacy.releases.batches import priced
-from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
-from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities

@@ -37,7 +37,7 @@ from pdprivacy.privacy import Confidential
 from pdprivacy.show.numbers import cost, half_width, paired
 from pdprivacy.show.report import Report, collect, costs, report_page
 from pdprivacy.show.report.costs import totals
-from pdprivacy.storage.file_formats import to_bytes
+from pdprivacy.storage import to_bytes
 
 DRAWN = find_spec("matplotlib") is not None
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")

@@ -29,8 +29,7 @@ from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.view import View
-from pdprivacy.storage import load, written
-from pdprivacy.storage.file_formats import check_pyarrow
+from pdprivacy.storage import check_pyarrow, load, written
 
 __all__ = ["Edition", "Found", "Given", "Report", "ReportedRelease", "collect", "report"]
 
