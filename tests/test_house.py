@@ -27,8 +27,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "disk", "errors", "exact", "show", "show.numbers"},
-    {"checks", "distributions", "hints", "show.markup", "show.progress"},
+    {"_version", "errors", "exact", "show", "show.numbers"},
+    {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},

@@ -473,7 +473,7 @@ FAULTS = (
         "ledger/audit.py",
         "        least = max(last, remembered)",
         "        least = last",
-        ("tests/command/test_ledger_command.py::test_audit_with_a_head_tells_an_older_copy",),
+        ("tests/command/test_command.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
         "release id charged twice in a ledger",
