@@ -16,13 +16,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.rules import shares
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, declaration_hint
-from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, kind
+from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
 from pdprivacy.hints import EXAMPLES
 from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
@@ -30,7 +31,7 @@ from pdprivacy.privacy import Approx, Pure, Rational
 from pdprivacy.protection import Labels as Labels
 from pdprivacy.protection import Protected, declared
 from pdprivacy.request import MechanismName, Options, Request
-from pdprivacy.statistic import Part, Read
+from pdprivacy.statistic import Narrowed, Part, Read, Statistic
 
 __all__ = ["Asked", "Call", "Drawn", "Price", "Release", "Task", "labelled", "noised", "spelled"]
 
@@ -403,6 +404,43 @@ def refuse_bounds(call: Call) -> None:
         raise ParameterError(
             "'bounds' can be given for a single statistic only.", "private.dp.mean(column, bounds=...)."
         )
+
+
+def narrowed(statistic: Statistic, call: Call) -> Statistic:
+    """Return the statistic with the bounds of the call."""
+    if any(column.timeline for column in call.columns):
+        raise ParameterError(
+            "'bounds' are for numbers, and the columns hold dates.",
+            'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
+        )
+    if not isinstance(call.bounds, Mapping):
+        return Narrowed(statistic, (pair_of(call.bounds),))
+    names = [column.name for column in call.columns]
+    if np.shape(statistic.ends[0]) != (len(names),):
+        raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
+    if not call.bounds or not set(call.bounds) <= set(names):
+        raise ParameterError(
+            f"'bounds' must be a pair, or map columns of the call to one ({', '.join(map(repr, names))})."
+        )
+    return Narrowed(statistic, tuple(pair_of(call.bounds.get(name, (None, None))) for name in names))
+
+
+def pair_of(bounds: Any) -> tuple[float, float]:
+    """Return a lower and an upper bound as doubles, infinite where a side is open."""
+    if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
+    ends = []
+    for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if value is not None and not number:
+            raise ParameterError(f"'bounds' must be numbers or None (got {kind(value)}).")
+        try:
+            ends.append(without if value is None else float(value))
+        except OverflowError:
+            raise ParameterError("'bounds' must be numbers that doubles hold.") from None
+    if not ends[0] < ends[1]:  # a NaN is not below anything
+        raise ParameterError("'bounds' must be a lower and a higher number.")
+    return ends[0], ends[1]
 
 
 def name_index(columns: Sequence[Column]) -> pd.Index[Any]:

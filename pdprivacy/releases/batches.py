@@ -32,11 +32,11 @@ from pdprivacy.errors import (
 )
 from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
+from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
-from pdprivacy.release.publish import Released
 from pdprivacy.release.spec import Labels, Price, Release, columns_of
 from pdprivacy.releases import clustering
 from pdprivacy.releases.planning import VERBS as PLANNED

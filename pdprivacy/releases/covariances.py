@@ -17,8 +17,7 @@ from pdprivacy.errors import DeclarationError, ParameterError, got
 from pdprivacy.expressions import Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
-from pdprivacy.release.publish import Made, release_of, series
-from pdprivacy.release.result import Result
+from pdprivacy.release.publish import Made, Result, release_of, series
 from pdprivacy.release.spec import (
     Call,
     Labels,

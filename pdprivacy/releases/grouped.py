@@ -18,8 +18,7 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of
-from pdprivacy.release.result import Result
+from pdprivacy.release.publish import Made, Result, release_of
 from pdprivacy.release.spec import (
     Call,
     Labels,
@@ -47,7 +46,7 @@ from pdprivacy.releases.selection import (
     refuse_numbers,
     selected,
 )
-from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
+from pdprivacy.releases.tables import cells_of, counts, labels_counted, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 

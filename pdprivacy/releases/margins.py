@@ -13,8 +13,7 @@ import pandas as pd
 
 from pdprivacy import checks, postprocess
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.release.publish import Floats
-from pdprivacy.release.result import Errors, Result
+from pdprivacy.release.publish import Errors, Floats, Result
 from pdprivacy.release.spec import Call
 from pdprivacy.statistic import Answer, CellCounts, Statistic, TreeCells, WeightedCells
 from pdprivacy.statistic.confidence import Ends, Noisy, of_shares

@@ -16,8 +16,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Floats, Made, pair_of, release_of, series
-from pdprivacy.release.result import Result
+from pdprivacy.release.publish import Floats, Made, Result, release_of, series
 from pdprivacy.release.spec import (
     Call,
     Labels,
@@ -27,6 +26,7 @@ from pdprivacy.release.spec import (
     columns_of,
     name_index,
     noised,
+    pair_of,
     refuse_bounds,
     refuse_shared,
     weighted_columns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,11 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
+from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
-from pdprivacy.release.result import LEVEL
+from pdprivacy.release.publish import LEVEL, attach, dated, public_rows, timelines_of
 from pdprivacy.release.spec import (
     MAX_CELLS,
     Call,
@@ -39,7 +39,6 @@ from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, 
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 R = TypeVar("R")
 
 DRAW = 10**4

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.checks import flag
@@ -22,8 +23,7 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
-from pdprivacy.release.result import Result
+from pdprivacy.release.publish import Made, Result, release_of, series
 from pdprivacy.release.spec import (
     Call,
     Labels,
@@ -40,7 +40,7 @@ from pdprivacy.release.spec import (
 )
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.releases.margins import Constraint, constrained, with_margins
-from pdprivacy.request import Options, Request
+from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import (
     CellCounts,
     Distinct,
@@ -230,6 +230,17 @@ def nunique(
     call = Call.of("nunique", epsilon, noise, chosen)
     statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
     return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
+
+
+def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
+    """Return counts as integers if the noise is on the integers."""
+    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
+
+
+def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
+    """Return counts as a Series, of integers if the noise is on the integers."""
+    values = whole_counts(result.answer.values, call.request.mechanism)
+    return pd.Series(values, index=index, name=name), result.errors
 
 
 def noise_of_cells(noise: Options, weight: Column | None) -> Options:
