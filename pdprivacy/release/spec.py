@@ -181,23 +181,14 @@ class Call:
         weights: Column | None = None,
     ) -> Call:
         """Return the call of a release with these keywords."""
-        request = Request(
-            epsilon,
-            noise.get("delta", 0),
-            mechanism=noise["mechanism"],
-            p=noise.get("p"),
-            calibration=noise.get("calibration"),
-            bounding=noise.get("bounding"),
-            releases=noise.get("releases", 1),
-        )
-        bounds = noise.get("bounds")
+        words: Any = dict(noise)
+        bounds, rng, release_id = (words.pop(name, None) for name in ("bounds", "rng", "release_id"))
+        request = Request(epsilon, **words)
         if bounds is not None and request.bounding is None:
             raise ParameterError(
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="clamp".',
             )
-        release_id = noise.get("release_id")
-        rng = noise.get("rng")
         return cls(
             statistic, request, bounds, rng, columns, by, constraint, release_id=release_id, weights=weights
         )

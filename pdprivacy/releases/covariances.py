@@ -380,14 +380,22 @@ def _nearest(answer: Answer) -> Answer:
 
 
 def _covariances(
-    protected: Protected, chosen: Sequence[Column], keys: tuple[Column, ...], method: str
+    protected: Protected,
+    chosen: Sequence[Column],
+    keys: tuple[Column, ...],
+    method: str,
+    *,
+    matrix: bool = True,
 ) -> Statistic:
+    """A covariance matrix, or its diagonal: exact where the number of rows is public, or of noisy sums."""
     quantities = tuple(quantity(column, method, products=True) for column in chosen)
     groups = math.prod(key.cells(method) for key in keys)
     rows = protected.scope.direct(chosen, method, groups + 1)
-    if rows is not None:
-        return Direct("cov", quantities, (), protected.scope, rows, keys)
-    return Covariance(quantities, protected.scope, keys)
+    if rows is None:
+        return Covariance(quantities, protected.scope, keys, matrix=matrix)
+    kind: Literal["cov", "var"] = "cov" if matrix else "var"
+    weights = () if matrix else weights_of(chosen, None)
+    return Direct(kind, quantities, weights, protected.scope, rows, keys)
 
 
 @noised("laplace")
@@ -421,16 +429,7 @@ def pooled_var(
     keys = columns_of(protected, by, "pooled_var")
     chosen = columns_of(protected, columns, "pooled_var", keys)
     refuse_shared(chosen, keys, "pooled_var")
-    quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
-    rows = protected.scope.direct(
-        chosen, "pooled_var", math.prod(key.cells("pooled_var") for key in keys) + 1
-    )
-    statistic: Statistic
-    if rows is None:
-        statistic = Covariance(quantities, protected.scope, keys, matrix=False)
-    else:
-        weights = weights_of(chosen, None)
-        statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
+    statistic = _covariances(protected, chosen, keys, "pooled_var", matrix=False)
     call = Call.of("pooled_var", epsilon, noise, chosen, keys)
     return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 

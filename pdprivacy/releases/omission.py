@@ -329,14 +329,6 @@ class _Way:
 ALL_RECORDS = _Way((), None, Fraction(1))
 
 
-class _Simulation(NamedTuple):
-    """How often the releases are repeated, their random numbers, and whether progress is shown."""
-
-    repetitions: Any
-    rng: RandomState
-    progress: bool | None
-
-
 def _compared(
     protected: Protected,
     comparison: _Comparison,
@@ -344,10 +336,12 @@ def _compared(
     ways: Sequence[_Way],
     names: Sequence[str],
     drawing: Callable[[], Draw],
-    simulation: _Simulation,
+    repetitions: Any,
+    rng: RandomState,
+    progress: bool | None,
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
-    repetitions = checks.whole(simulation.repetitions, "repetitions", 2, MOST_REPETITIONS)
+    repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
     wholes = [loss(level, comparison.options.get("delta", 0)) for level in levels]
     costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
     feasible = [way for way in ways if any(costs[way])]
@@ -357,7 +351,7 @@ def _compared(
             "a larger epsilon, or m and M nearer to each other; pdprivacy.suppression.outlier_floor(m, M) "
             "must be below it.",
         )
-    state, progress = noise.simulator(simulation.rng), simulation.progress
+    state = noise.simulator(rng)
     places = list(product([ALL_RECORDS, *feasible], range(repetitions)))
     turns = shown(places, len(places), comparison.name, progress, long=True, timed=True)
     for cost in wholes:
@@ -486,8 +480,7 @@ def compare_sampling(
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
-    simulation = _Simulation(repetitions, rng, progress)
-    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, simulation)
+    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
     return confidential(frame, "compare_sampling", **_words(protected, comparison))
 
 
@@ -583,8 +576,7 @@ def compare_suppression(
 
         return draw
 
-    simulation = _Simulation(repetitions, rng, progress)
-    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, simulation)
+    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
     return confidential(frame, "compare_suppression", **_words(protected, comparison), distance=distance)
 
 

@@ -17,7 +17,7 @@ from pdprivacy.checks import real, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
 from pdprivacy.hints import unknown, with_hints
-from pdprivacy.metadata import KEY, PLAN
+from pdprivacy.metadata import KEY, PLAN, cell_labels
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Drawn, Release
@@ -198,21 +198,7 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     }
     if "unit" in error:  # dates, with errors that are times
         columns |= {name: times(value) for name, value in columns.items() if name != "scale"}
-    return pd.DataFrame(columns, index=_labels(released))
-
-
-def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:
-    """Return the labels of each released number: of its row, then of its column, with nulls."""
-    if isinstance(released, pd.Series):
-        return released.index
-    rows, columns = released.index, released.columns
-    places = np.indices(released.shape).reshape(2, -1)
-    levels = [
-        axis.get_level_values(level).take(place)
-        for axis, place in zip((rows, columns), places, strict=True)
-        for level in range(axis.nlevels)
-    ]
-    return pd.MultiIndex.from_arrays(levels, names=[*rows.names, *columns.names])
+    return pd.DataFrame(columns, index=cell_labels(released.axes))
 
 
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:

@@ -72,7 +72,8 @@ class Cube:
             raise MetadataError("The release holds labels or objects, so it has no picture.") from None
         if not values.size:
             raise MetadataError("The release holds no number, so it has no picture.")
-        lower, upper = _bounds(view.facts, released.shape)
+        limits = view.facts.bounds_of_each("bounds" if view.facts.bounds else "value_bounds", released.shape)
+        lower, upper = (limit.reshape(len(released), -1) for limit in limits)
         columns, order = _order(released, view.facts)
         ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
         return cls(
@@ -139,12 +140,6 @@ def seconds_of(table: pd.DataFrame) -> Floats:
 def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
     """Return whether the interval of each number contains 0."""
     return (np.abs(values) <= half) & (half > 0)
-
-
-def _bounds(facts: Metadata, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Lower and upper bound of each number; NaN without a bound."""
-    lower, upper = facts.bounds_of_each("bounds" if facts.bounds else "value_bounds", shape)
-    return lower.reshape(shape[0], -1), upper.reshape(shape[0], -1)
 
 
 def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, Any]:
