@@ -330,7 +330,13 @@ def published(
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    details, reached_risk = _details(results, drawn.entry, risk)
+    details: dict[str, Any] = {}
+    reached_risk = None
+    if risk is not None and len(results) == 1:
+        details, reached_risk = risk(results[0], drawn.entry)
+    regressions = [result.answer.regression for result in results]
+    if regressions[0] is not None:
+        details["regression"] = regressions[0] if len(results) == 1 else regressions
     request, shape, bounds = call.request, released.shape, None
     error, effective = errors.to_json(shape), errors.effective_rows
     if request.bounding is not None:
@@ -360,19 +366,6 @@ def published(
         **details,
     )
     return cast("R", released), reached_risk
-
-
-def _details(
-    results: Sequence[Result],
-    entry: Entry | None,
-    risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None,
-) -> tuple[dict[str, Any], float | None]:
-    """Return the metadata of regressions and of disclosure risk, and the cumulative disclosure risk."""
-    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], entry)
-    regressions = [result.answer.regression for result in results]
-    if regressions[0] is not None:
-        details = {"regression": regressions[0] if len(results) == 1 else regressions, **details}
-    return details, reached_risk
 
 
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:

@@ -122,8 +122,6 @@ def report(
     Report(edition='public', releases=('members',))
     """
     check_one_of("edition", edition, get_args(Edition))
-    if edition is None:
-        raise ParameterError("'edition' must be one of 'public', 'curator' (got None).")
     if not isinstance(pictures, bool):
         raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
     heading = TITLE if title is None else check_name(title, "title")
