@@ -330,10 +330,7 @@ def published(
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    details: dict[str, Any] = {}
-    reached_risk = None
-    if risk is not None and len(results) == 1:
-        details, reached_risk = risk(results[0], drawn.entry)
+    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
@@ -345,7 +342,6 @@ def published(
             error["note"] = SUMS
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
-    of_values = call.statistic in ("mean", "proportion") and not timelines
     attach(
         facts,
         call,
@@ -358,7 +354,7 @@ def published(
         calibration=request.calibration,
         bounding=request.bounding,
         bounds=bounds,
-        value_bounds=_value_bounds(call, results[0], shape) if of_values else None,
+        value_bounds=None if timelines else _value_bounds(call, results[0], shape),
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
@@ -424,7 +420,9 @@ def _by_part(price: Price) -> dict[str, Any]:
 
 
 def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
-    """Return the bounds of the values of means, which `pdprivacy.combine` needs."""
+    """Return the bounds of the values of means, which `pdprivacy.combine` needs; None for no means."""
+    if call.statistic not in ("mean", "proportion"):
+        return None
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:

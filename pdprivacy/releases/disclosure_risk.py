@@ -143,41 +143,33 @@ def dr_ha(
         found = asked.measured.fit(table).simulated(
             table, read, average, draws, postprocess, generator, progress
         )
-        frame = _simulated(found, asked.by, index, many=many, each_cell=average is None)
-        return confidential(frame, "dr_ha")
+        return _simulated(found, asked.by, index, many=many, each_cell=average is None)
     risks = asked.count().risks(noises, average, progress)
-    if average is not None and not many:
-        return Confidential(risks[0])
-    return confidential(_exact(risks, asked.by, index, many=many, each_cell=average is None), "dr_ha")
+    return _exact(risks, asked.by, index, many=many, each_cell=average is None)
 
 
 def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
-    name = f"dr_ha ({MARK})"
-    if not each_cell:
-        return pd.Series(risks, index=index, name=name)
-    cells = cell_index(by, "dr_ha")
-    if not many:
-        return pd.Series(risks[0], index=cells, name=name)
-    return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
+    if not each_cell and not many:
+        return Confidential(risks[0])
+    name, cells = f"dr_ha ({MARK})", cell_index(by, "dr_ha") if each_cell else index
+    if each_cell and many:
+        frame = pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
+        return confidential(frame, "dr_ha")
+    return confidential(pd.Series(risks[0] if each_cell else risks, index=cells, name=name), "dr_ha")
 
 
 def _simulated(
     found: risk.Simulated, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool
 ) -> pd.DataFrame:
-    pieces = dict(zip(("risk", "standard_error"), map(np.asarray, found), strict=True))
-    if not each_cell:
-        frame = pd.DataFrame(pieces, index=index)
+    cells = cell_index(by, "dr_ha") if each_cell else index
+    columns = {name: np.asarray(part) for name, part in zip(("risk", "standard_error"), found, strict=True)}
+    if each_cell and many:
+        frames = {name: pd.DataFrame(part.T, index=cells, columns=index) for name, part in columns.items()}
+        frame = pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
     else:
-        cells = cell_index(by, "dr_ha")
-        if not many:
-            frame = pd.DataFrame({name: values[0] for name, values in pieces.items()}, index=cells)
-        else:
-            frames = {
-                name: pd.DataFrame(values.T, index=cells, columns=index) for name, values in pieces.items()
-            }
-            return pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
-    frame.columns.name = f"dr_ha ({MARK})"
-    return frame
+        frame = pd.DataFrame({name: part[0] if each_cell else part for name, part in columns.items()}, cells)
+        frame.columns.name = f"dr_ha ({MARK})"
+    return confidential(frame, "dr_ha")
 
 
 @spelled(Measured, DEFAULTS)
