@@ -42,7 +42,7 @@ WORDS = {
     "Bounding": "pdprivacy.mechanism.Bounding",
     "Calibration": "pdprivacy.mechanism.Calibration",
     "CalibrationName": "pdprivacy.request.CalibrationName",
-    "Constraint": "pdprivacy.releases.margins.Constraint",
+    "Constraint": "pdprivacy.releases.tables.Constraint",
     "Distance": "pdprivacy.suppression.Distance",
     "Fate": "pdprivacy.conform.Fate",
     "Floats": "numpy.ndarray",

@@ -33,6 +33,7 @@ from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, 
 from pdprivacy.protection.protect import protect
 from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
+from pdprivacy.releases import PLANNED, RELEASING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,12 +47,6 @@ else:  # attached below
     PlanMethods = ProtectedMethods = object
 
 __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
-
-RELEASING = {"clustering", "covariances", "moments", "selection", "tables"}
-"""The modules of `pdprivacy.releases` whose functions make a release that is executed."""
-
-PLANNED = tuple(name for module in ("covariances", "moments", "tables") for name in releases.MODULES[module])
-"""The releases that can be planned."""
 
 
 def _method(

@@ -38,7 +38,6 @@ from pdprivacy.releases.covariances import MatrixConstraint
 from pdprivacy.releases.data_quality import CuratorFrame
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.releases.grouped import GroupBy
-from pdprivacy.releases.margins import Constraint
 from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
@@ -46,6 +45,7 @@ from pdprivacy.releases.planning import Levels
 from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
+from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
 from pdprivacy.suppression.scores import Distance
@@ -591,6 +591,35 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -648,38 +677,9 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
         margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def nunique(
-        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def value_counts(
-        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
@@ -739,6 +739,78 @@ class BatchMethods:
         self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -867,24 +939,6 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
         margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
@@ -894,59 +948,15 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+    def kmeans(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
+        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def nunique(
-        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def nunique(
-        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def value_counts(
-        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def value_counts(
-        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+    def kmedian(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
+        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def max(
@@ -1036,16 +1046,6 @@ class BatchMethods:
         self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def kmeans(
-        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
-        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
-        release_id: str | None = None, progress: bool | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def kmedian(
-        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
-        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
-        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
 
 class GroupMethods:

@@ -31,14 +31,22 @@ MODULES = {
         "risk_curve",
     ),
     "grouped": ("GroupBy", "groupby"),
+    "histograms": ("count", "histogram", "nunique", "value_counts"),
     "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "omission": ("compare_sampling", "compare_suppression"),
     "sampling": ("partition", "sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "table_utility": ("tradeoff", "utility"),
-    "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
+    "tables": ("crosstab",),
 }
 """The public names of each module."""
+
+SELECTING = ("clustering", "selection")
+RELEASING = ("covariances", "histograms", "moments", "tables", *SELECTING)
+"""The modules whose functions make a release that is executed, and those among them that select."""
+
+PLANNED = tuple(name for module in RELEASING if module not in SELECTING for name in MODULES[module])
+"""The releases that can be planned."""
 
 HOMES = {name: module for module, names in MODULES.items() for name in names}
 """The module of each public name."""

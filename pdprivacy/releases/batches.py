@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from pdprivacy import checks, noise
+from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
@@ -38,9 +38,7 @@ from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positiv
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
 from pdprivacy.release.spec import Labels, Price, Release, columns_of
-from pdprivacy.releases import clustering
-from pdprivacy.releases.planning import VERBS as PLANNED
-from pdprivacy.releases.selection import SELECTORS
+from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
 
@@ -51,8 +49,9 @@ else:  # a batch makes them by name
 
 __all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
 
-CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
-VERBS = {name: with_hints(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
+VERBS: dict[str, Callable[..., Release[Any]]] = {
+    name: with_hints(getattr(releases, name)) for module in RELEASING for name in MODULES[module]
+}
 
 R = TypeVar("R", bound=Released)
 Priced: TypeAlias = tuple[Release[Any], Price]

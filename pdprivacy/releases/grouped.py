@@ -34,6 +34,7 @@ from pdprivacy.release.spec import (
     weighted_columns,
     weights_of,
 )
+from pdprivacy.releases.histograms import counts, labels_counted
 from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
@@ -46,7 +47,7 @@ from pdprivacy.releases.selection import (
     refuse_numbers,
     selected,
 )
-from pdprivacy.releases.tables import cells_of, counts, labels_counted, noise_of_cells
+from pdprivacy.releases.tables import cells_of, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 

@@ -29,7 +29,7 @@ from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Labels, Release, columns_of
-from pdprivacy.releases import clustering, moments, selection, tables
+from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import priced
 from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
@@ -199,7 +199,7 @@ def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str,
 
 
 STATISTICS: dict[str, Compared] = {
-    "count": Compared((tables.count,), _of_numbers, grows=True),
+    "count": Compared((histograms.count,), _of_numbers, grows=True),
     "kmeans": Compared((clustering.kmeans,), _of_centers, "normalised intracluster variance"),
     "kmedian": Compared((clustering.kmedian,), _of_centers, "mean distance"),
     "max": Compared((selection.max,), _of_numbers, exact=np.max),
@@ -208,7 +208,7 @@ STATISTICS: dict[str, Compared] = {
     "min": Compared((selection.min,), _of_numbers, exact=np.min),
     "mode": Compared((selection.mode,), _of_labels, "probability of a wrong mode", single=True, chance=True),
     "noisy_average": Compared(
-        (moments.sum, tables.count),
+        (moments.sum, histograms.count),
         _of_numbers,
         exact=np.mean,
         single=True,

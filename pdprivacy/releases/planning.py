@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import releases
 from pdprivacy.checks import real, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
@@ -22,15 +23,14 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import covariances, moments, tables
+from pdprivacy.releases import PLANNED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
-from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
 
-__all__ = ["PLANS", "PLANS_BY_GROUP", "VERBS", "Assumption", "GroupPlans"]
+__all__ = ["PLANS", "PLANS_BY_GROUP", "Assumption", "GroupPlans"]
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupPlanMethods
@@ -51,7 +51,6 @@ TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
-VERBS = {name: getattr(module, name) for module in (covariances, moments, tables) for name in module.__all__}
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
@@ -216,12 +215,10 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.MultiIndex.from_tuples(labels, names=table.index.names[:2]), axis=0)
 
 
-PLANS = {name: _planned(name, verb) for name, verb in VERBS.items()}
+PLANS = {name: _planned(name, getattr(releases, name)) for name in PLANNED}
 """The plan of each release by name; see `PlanDP` of the accessor."""
 
-PLANS_BY_GROUP = {
-    name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name not in SELECTORS
-}
+PLANS_BY_GROUP = {name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
 """The plan of each release per key; selections cannot be planned."""
 
 

@@ -567,9 +567,3 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
     broken = any(isinstance(label, float) for label in labels)
     whole = (abs(label) for label in labels if isinstance(label, int))
     return object if broken and any(label > EXACT for label in whole) else None
-
-
-SELECTORS: dict[Hashable, Callable[..., Any]] = {
-    function.__name__: function for function in (max, median, min, mode, quantile, top_k)
-}
-"""The releases of this module by name."""
