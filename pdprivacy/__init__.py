@@ -61,7 +61,7 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
     from pdprivacy.protection.frame import ProtectedFrame
     from pdprivacy.protection.protect import protect
-    from pdprivacy.releases.declaration_check import check
+    from pdprivacy.releases.data_quality import check
     from pdprivacy.schema import read_schema
     from pdprivacy.show.pages import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
@@ -75,7 +75,7 @@ else:  # a type checker would take any name for one that is there
         **dict.fromkeys(("Column", "Domain"), "domain"),
         "Metadata": "metadata",
         **dict.fromkeys(("ProtectedFrame", "protect"), "accessor"),  # which puts dp on protected frames
-        "check": "releases.declaration_check",
+        "check": "releases.data_quality",
         "chi2_contingency": "significance",
         "combine": "inference",
         "load_ipython_extension": "show.pages",
@@ -91,7 +91,7 @@ else:  # a type checker would take any name for one that is there
     def __getattr__(name):
         """Import a public name or a module of the package when it is first used."""
         if name in _HOMES:
-            from pdprivacy.show.tracebacks import short_functions
+            from pdprivacy.errors import short_functions
 
             if name == "release_step":
                 _importlib.import_module(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pdprivacy.command.main import main
+from pdprivacy.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

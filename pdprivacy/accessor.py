@@ -18,7 +18,14 @@ import pandas as pd
 
 from pdprivacy import metadata, protection, releases
 from pdprivacy.domain import Domain
-from pdprivacy.errors import ArgumentError, NotProtectedError, PrivacyError
+from pdprivacy.errors import (
+    ArgumentError,
+    NotProtectedError,
+    PrivacyError,
+    short_traceback,
+    short_tracebacks,
+    shorten,
+)
 from pdprivacy.hints import EXAMPLES, misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
@@ -26,7 +33,7 @@ from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, 
 from pdprivacy.protection.protect import protect
 from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks, shorten
+from pdprivacy.releases import PLANNED, RELEASING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,14 +47,6 @@ else:  # attached below
     PlanMethods = ProtectedMethods = object
 
 __all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
-
-RELEASING = {"aggregates", "clustering", "moments", "regression", "selection", "tables"}
-"""The modules of `pdprivacy.releases` whose functions make a release that is executed."""
-
-PLANNED = tuple(
-    name for module in ("aggregates", "moments", "regression", "tables") for name in releases.MODULES[module]
-)
-"""The releases that can be planned."""
 
 
 def _method(
@@ -319,9 +318,9 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     >>> found["fault"].tolist(), found["records"].tolist(), found["examples"].tolist()
     (['out of bounds'], [1], ['-1'])
     """
-    from pdprivacy.releases import declaration_check
+    from pdprivacy.releases import data_quality
 
-    return declaration_check.check(frame, schema)
+    return data_quality.check(frame, schema)
 
 
 @short_tracebacks

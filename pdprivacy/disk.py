@@ -10,6 +10,9 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from pdprivacy.errors import ParameterError
 
 if sys.platform == "win32":
     import msvcrt
@@ -20,7 +23,7 @@ else:
 
     HELD = BlockingIOError
 
-__all__ = ["draft", "lock", "same_file", "stat_or_none", "sweep", "sync", "unlock"]
+__all__ = ["draft", "lock", "new_file", "same_file", "stat_or_none", "sweep", "sync", "unlock"]
 
 OUTSIDE = 2**30
 """A byte beyond the content of a lock file: Windows keeps others from reading a locked byte."""
@@ -88,6 +91,35 @@ def draft(path: str, put: Callable[[str, str], None] = _link, name: str | None =
     finally:
         with suppress(OSError):
             os.unlink(name)
+
+
+@contextmanager
+def new_file(path: str | None, done: str, encoding: str = "ascii") -> Iterator[TextIO]:
+    """A new file, on disk when the block is left and gone when it fails; without a path, the output.
+
+    ``done``: what happens to the content, as in "Nothing was exported."
+
+    Raises ParameterError where the file exists already or cannot be written.
+    """
+    if path is None:
+        yield sys.stdout
+        return
+    try:
+        file = open(path, "x", encoding=encoding, newline="\n")  # noqa: SIM115
+    except FileExistsError:
+        raise ParameterError(f"{path!r} exists already. Nothing was {done}.", "give a new name") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no file can have that name"
+        raise ParameterError(f"{path!r} cannot be written: {reason}. Nothing was {done}.") from None
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
 
 
 def sweep(path: str) -> None:

@@ -17,11 +17,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
-from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind
+from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, table
 from pdprivacy.show.numbers import number_text, printable
-from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
 
 Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy import metadata
 from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
-from pdprivacy.metadata import Metadata
+from pdprivacy.metadata import Metadata, Released
 
 __all__ = ["Pooled", "combine", "pool"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 Numbers: TypeAlias = "float | ArrayLike | pd.Series[Any] | pd.DataFrame"
 
 NORMAL_ABOVE = 1e9
@@ -250,11 +249,9 @@ def _ends(pooled: Pooled, sets: _Sets, sampling: Floats, level: float) -> tuple[
         zero = np.zeros(within.shape)
         return Pooled(zero, np.asarray(variance) + zero, degrees).interval(level)[1]
 
-    if bool(np.isinf(pooled.degrees_of_freedom).all()) or m == 1:
-        noise = half(np.maximum(pooled.variance - within, 0.0), known)
-    else:
-        between = np.maximum(pooled.variance - within, 0.0)
-        noise = half(between, np.full(within.shape, m - 1.0))
+    normal = m == 1 or bool(np.isinf(pooled.degrees_of_freedom).all())
+    degrees = known if normal else np.full(within.shape, m - 1.0)
+    noise = half(np.maximum(pooled.variance - within, 0.0), degrees)
     if "plus_minus" in sets.numbers and (m == 1 or sets.biased):
         # the noise of a release is as wide as it states; a bias does not become less by averaging
         noise = np.maximum(noise, half(((sets.numbers["plus_minus"] / NORMAL_HALF) ** 2).mean(axis=0), known))
@@ -297,17 +294,7 @@ class _Sets:
 
     def labels(self) -> pd.Index[Any]:
         """One label per cell: those of the Series, or row and column labels together, row by row."""
-        if self.tops is None:
-            return self.index
-        row, top = np.indices((len(self.index), len(self.tops))).reshape(2, -1)
-        return pd.MultiIndex.from_arrays(
-            [
-                axis.get_level_values(place).take(taken)
-                for axis, taken in ((self.index, row), (self.tops, top))
-                for place in range(axis.nlevels)
-            ],
-            names=[*self.index.names, *self.tops.names],
-        )
+        return metadata.cell_labels([self.index] if self.tops is None else [self.index, self.tops])
 
     def taken(self, index: pd.Index[Any], tops: pd.Index[Any] | None) -> dict[str, Floats] | None:
         """The numbers in the order of these labels; None where the labels are others."""

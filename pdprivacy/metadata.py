@@ -12,7 +12,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -21,15 +21,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import MetadataError, PrivacyError
+from pdprivacy.errors import MetadataError, PrivacyError, short_tracebacks
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
-from pdprivacy.show.tracebacks import short_tracebacks
 from pdprivacy.timeline import first_and_last, times
 
 __all__ = ["KEY", "LINEAGE", "MARK", "PLAN", "Metadata", "Recognized", "Released", "as_released", "attach"]
-__all__ += ["check", "check_release", "fingerprint", "interval", "read", "recognized", "verify"]
+__all__ += ["cell_labels", "check", "check_release", "fingerprint", "interval", "read", "recognized"]
+__all__ += ["verify"]
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -337,6 +337,19 @@ def _is_or_none(value: Any, kind: type) -> bool:
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(_is_number(one, 0) for one in value)
+
+
+def cell_labels(axes: Sequence[pd.Index[Any]]) -> pd.Index[Any]:
+    """Return the label of each cell of a released object, row by row: of its row, then of its column."""
+    if len(axes) == 1:
+        return axes[0]
+    places = np.indices(tuple(map(len, axes))).reshape(len(axes), -1)
+    levels = [
+        axis.get_level_values(level).take(place)
+        for axis, place in zip(axes, places, strict=True)
+        for level in range(axis.nlevels)
+    ]
+    return pd.MultiIndex.from_arrays(levels, names=[name for axis in axes for name in axis.names])
 
 
 def verify(released: Released) -> bool:

@@ -37,9 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pdprivacy.checks import flag, instance, pair, proportion, whole
-from pdprivacy.errors import ParameterError, got
+from pdprivacy.errors import ParameterError, got, short_functions
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Tree",

@@ -38,9 +38,8 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of, got, short_functions
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
-from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Norm",

@@ -28,26 +28,26 @@ from pdprivacy.protection.frame import End
 from pdprivacy.protection.frame import Labels
 from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
-from pdprivacy.releases.aggregates import Aggregate
-from pdprivacy.releases.aggregates import Aggregates
+from pdprivacy.release.spec import Split
 from pdprivacy.releases.batches import Batch
 from pdprivacy.releases.batches import Pending
 from pdprivacy.releases.batches import ReleasePlan
 from pdprivacy.releases.clustering import RoundNoise
 from pdprivacy.releases.clustering import WalkSelection
-from pdprivacy.releases.columns import Split
-from pdprivacy.releases.curator import CuratorFrame
+from pdprivacy.releases.covariances import MatrixConstraint
+from pdprivacy.releases.data_quality import CuratorFrame
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.releases.grouped import GroupBy
-from pdprivacy.releases.margins import Constraint
-from pdprivacy.releases.moments import MatrixConstraint
+from pdprivacy.releases.moments import Aggregate
+from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
+from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
+from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
-from pdprivacy.secret import Spend
 from pdprivacy.suppression.scores import Distance
 from typing import Any
 from typing import Literal
@@ -556,28 +556,6 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
 
 class PlanMethods:
-    def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def describe(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def pivot_table(
-        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
-        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
@@ -592,10 +570,10 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
@@ -609,6 +587,64 @@ class PlanMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
+        at: float | None = None
+    ) -> pd.DataFrame: ...
+    def pivot_table(
+        self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
@@ -641,20 +677,6 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
         margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
@@ -663,30 +685,135 @@ class PlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
         at: float | None = None
     ) -> pd.DataFrame: ...
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def nunique(
-        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
-    def value_counts(
-        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
-    ) -> pd.DataFrame: ...
 
 class BatchMethods:
+    def corr(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def cov(
+        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def ols(
+        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
+        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def pooled_cov(
+        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def count(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def histogram(
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def nunique(
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     @overload
     def agg(
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
@@ -720,6 +847,24 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.Series[Any]]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None,
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
@@ -728,61 +873,6 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
-    def corr(
-        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def cov(
-        self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def mean(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def pooled_cov(
-        self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def pooled_var(
-        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def pooled_var(
-        self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
     @overload
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
@@ -846,42 +936,6 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def ols(
-        self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def count(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -894,59 +948,15 @@ class BatchMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+    def kmeans(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
+        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def nunique(
-        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def nunique(
-        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    @overload
-    def value_counts(
-        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.Series[Any]]: ...
-    @overload
-    def value_counts(
-        self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+    def kmedian(
+        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
+        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
+        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def max(
@@ -1036,16 +1046,6 @@ class BatchMethods:
         self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def kmeans(
-        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
-        mechanism: RoundNoise = 'laplace', calibration: Calibration | None = None, rng: RandomState = None,
-        release_id: str | None = None, progress: bool | None = None
-    ) -> Pending[pd.DataFrame]: ...
-    def kmedian(
-        self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
-        steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
-        release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
 
 class GroupMethods:

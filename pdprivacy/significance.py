@@ -31,7 +31,6 @@ from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 __all__ = ["Significance", "chi2_contingency", "pearsonr", "ttest_ind"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 DRAWS, MOST_DRAWS = 9999, 10**6
 NUMBERS = 10**6
@@ -219,8 +218,7 @@ def ttest_ind(
         difference += sign * mean
         variance += std**2 / rows + float(errors[1]) ** 2
     root = math.sqrt(variance)
-    found = _result(abs(difference) / root, np.abs(simulated) / root, "the samples and the noise")
-    return Significance(difference / root, found.pvalue, found.draws, found.note)
+    return _result(difference / root, np.abs(simulated) / root, "the samples and the noise")
 
 
 def pearsonr(
@@ -270,8 +268,7 @@ def pearsonr(
         return Significance(found, math.nan, 0, "no p-value: the noise of the correlation is too large")
     simulated = generator.standard_normal(size) / math.sqrt(records - 1)
     simulated += error * _standard(facts.mechanism, size, generator)
-    tested = _result(abs(found), np.abs(simulated), "the sample and the noise")
-    return Significance(found, tested.pvalue, tested.draws, tested.note)
+    return _result(found, np.abs(simulated), "the sample and the noise")
 
 
 def _records(facts: Metadata, rows: Any) -> float:
@@ -336,6 +333,7 @@ def _standard(mechanism: str, size: int, generator: np.random.Generator) -> Floa
 
 
 def _result(found: float, simulated: Floats, counted: str) -> Significance:
-    extreme = int((simulated >= found).sum())
+    """The test of a statistic by the sizes of simulated ones."""
+    extreme = int((simulated >= abs(found)).sum())
     pvalue = (1 + extreme) / (1 + len(simulated))
     return Significance(found, pvalue, len(simulated), f"the p-value counts {counted}")

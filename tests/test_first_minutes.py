@@ -18,7 +18,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy.accessor import DataFrameDP, ProtectedDP, _method
-from pdprivacy.command.main import main
+from pdprivacy.command import main
 from pdprivacy.errors import (
     ArgumentError,
     BudgetExceeded,

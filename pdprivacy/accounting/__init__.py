@@ -34,7 +34,7 @@ from pdprivacy.accounting.rules import (
     zcdp_of,
     zcdp_rho,
 )
-from pdprivacy.show.tracebacks import short_functions
+from pdprivacy.errors import short_functions
 
 __all__ = [
     "Accounting",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
-from pdprivacy.command import written
+from pdprivacy.disk import new_file
 from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(chosen: argparse.Namespace) -> None:
         )
         which = "all rows" if chosen.rows is None else f"the first {chosen.rows} rows"
         text = skeleton(columns, _CSV.format(which=which), chosen.dates)
-    with written(chosen.output, "written", encoding="utf-8") as file:
+    with new_file(chosen.output, "written", encoding="utf-8") as file:
         if chosen.output is None and (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
             # Python reads the file as UTF-8; what is not ASCII is in string literals only
             text = text.encode("ascii", "backslashreplace").decode()

@@ -19,12 +19,11 @@ from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
 from pdprivacy.checks import check_name, instance, printable, whole
-from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.ledger.account import MOST, Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
 from pdprivacy.ledger.store import NOTHING, UNKNOWN
 from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
-from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

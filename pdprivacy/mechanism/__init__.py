@@ -29,6 +29,7 @@ here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mecha
 import sys
 from typing import Literal, TypeAlias
 
+from pdprivacy.errors import short_functions
 from pdprivacy.mechanism.additive import Additive, Mechanism
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
 from pdprivacy.mechanism.exponential import ExponentialMechanism, NoisyMax, PermuteAndFlip
@@ -43,7 +44,6 @@ from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
 from pdprivacy.mechanism.staircase import Staircase
 from pdprivacy.mechanism.support import Bounding, Bounds
-from pdprivacy.show.tracebacks import short_functions
 
 MechanismName: TypeAlias = Literal[
     "laplace", "gaussian", "generalized_gaussian", "geometric", "staircase", "discrete_gaussian"

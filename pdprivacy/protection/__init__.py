@@ -1,6 +1,6 @@
 """Protected frames: frames bound to a declaration and a budget, with their row steps and contents."""
 
-from pdprivacy.protection.column import ProtectedColumn
+from pdprivacy.protection.column import REFUSED, ProtectedColumn, refusal
 from pdprivacy.protection.frame import (
     ROW_STEPS,
     Labels,
@@ -11,7 +11,6 @@ from pdprivacy.protection.frame import (
     transformed,
     unprotected,
 )
-from pdprivacy.protection.opaque import REFUSED, refusal
 from pdprivacy.protection.protected import Protected, Step, declared, lineage
 
 __all__ = [

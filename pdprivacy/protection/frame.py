@@ -15,19 +15,17 @@ from numpy.typing import NDArray
 from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import NotProtectedError, ParameterError, kind
+from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_tracebacks
 from pdprivacy.hints import with_hints
-from pdprivacy.protection.column import ProtectedColumn
-from pdprivacy.protection.opaque import Opaque
+from pdprivacy.protection.column import Opaque, ProtectedColumn
 from pdprivacy.protection.protected import Protected, Step
-from pdprivacy.show.tracebacks import short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.accessor import ProtectedDP
     from pdprivacy.engine_narwhals import EngineFrame
     from pdprivacy.expressions import Syntax, Transform
     from pdprivacy.ledger import Budget
-    from pdprivacy.secret import Secret
+    from pdprivacy.releases.sampling import Secret
 
 __all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "divide", "draw", "find", "transformed", "unprotected"]
 

@@ -26,6 +26,7 @@ from pdprivacy.errors import (
     ParameterError,
     check_one_of,
     got,
+    short_traceback,
     warn,
 )
 from pdprivacy.expressions.cells import counted_columns
@@ -34,7 +35,6 @@ from pdprivacy.ledger.budget import total_of
 from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.protection.frame import ProtectedFrame
 from pdprivacy.protection.protected import Protected, Step, copied
-from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.statistic import Scope
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine
     from pdprivacy.ledger import Budget
     from pdprivacy.privacy import Unit
-    from pdprivacy.secret import Secret
+    from pdprivacy.releases.sampling import Secret
     from pdprivacy.statistic import Scope
 
 __all__ = ["Keeper", "Protected", "Step", "copied", "declared", "lineage"]

@@ -1,4 +1,4 @@
-"""Publication of a release: the pandas object, its errors and its metadata.
+"""Publication of a release: its numbers with their errors, the pandas object and its metadata.
 
 Numbers that stand for dates are published as dates, with their errors in seconds.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -17,23 +19,260 @@ from numpy.typing import NDArray
 
 from pdprivacy import metadata
 from pdprivacy._version import __version__
+from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.domain import Column
-from pdprivacy.errors import BoundingWarning, ParameterError, got, kind, warn
+from pdprivacy.errors import BoundingWarning, ParameterError, warn
 from pdprivacy.ledger import Entry
-from pdprivacy.mechanism import MECHANISMS
+from pdprivacy.mechanism import Bounds
+from pdprivacy.mechanism.additive import Additive
+from pdprivacy.mechanism.support import bias_between, mse_between
+from pdprivacy.metadata import Released
 from pdprivacy.protection import Protected
-from pdprivacy.release.result import Errors, Result, numbers_as_json, pairs_as_json
-from pdprivacy.release.spec import Call, Drawn, Price, Release
+from pdprivacy.release.spec import Call, Drawn, Price, Release, narrowed
 from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
-from pdprivacy.request import MechanismName
-from pdprivacy.statistic import CellCounts, Narrowed, Statistic, TreeCells, WeightedCells
+from pdprivacy.request import Bounding
+from pdprivacy.statistic import Answer, CellCounts, Noisy, Statistic, TreeCells, WeightedCells
+from pdprivacy.statistic.confidence import Ends
 from pdprivacy.timeline import Timeline
 
 Floats: TypeAlias = NDArray[np.float64]
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 R = TypeVar("R", "pd.Series[Any]", pd.DataFrame)
-# Made[R]: a released object and the errors of its numbers
+
+LEVEL = 0.95
+
+WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of released numbers, each broadcastable to their shape.
+
+    ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
+    released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
+    released number; and the largest of both over all statistics within the bounds, where each number
+    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers. ``uncounted``: rounding per
+    record that ``plus_minus`` leaves out, None where it leaves out nothing. ``effective_rows``: the effective
+    number of weighted records behind each number, None where it is not known.
+    """
+
+    standard_error: Any
+    plus_minus: Any
+    bias: Any = None
+    rmse: Any = None
+    worst_bias: Any = None
+    worst_rmse: Any = None
+    lower: Any = -math.inf
+    upper: Any = math.inf
+    uncounted: Any = None
+    effective_rows: Any = None
+
+    @classmethod
+    def side_by_side(cls, releases: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
+        """Return the errors of several releases of these shapes, as columns."""
+
+        def joined(name: str) -> Any:
+            if getattr(releases[0][1], name) is None:
+                return None
+            columns = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in releases]
+            return np.column_stack(columns)
+
+        return cls(*(joined(name) for name in cls.__dataclass_fields__))
+
+    def reordered(self, order: NDArray[np.int64]) -> Errors:
+        """Return the errors of the numbers in another order of rows."""
+        return replace(self, **{name: each[order] for name, each in vars(self).items() if np.ndim(each)})
+
+    def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return the errors as the metadata of a frame of this shape stores them."""
+        plain = partial(numbers_as_json, shape=shape)
+        stored: dict[str, Any] = {
+            "level": LEVEL,
+            "standard_error": plain(self.standard_error),
+            "plus_minus": plain(self.plus_minus),
+        }
+        if self.uncounted is not None:
+            stored["rounding_per_record"] = plain(self.uncounted)
+        if self.bias is not None:
+            stored |= {"bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": None}
+        if self.worst_bias is not None:
+            stored["worst_case"] = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
+        return stored
+
+
+@dataclass(frozen=True)
+class Result:
+    """One release of a statistic: its numbers, with the bounding of the call, and its noisy parts.
+
+    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: the
+    declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
+    numbers add up, and depend on the exact ones.
+    """
+
+    answer: Answer
+    noisy: tuple[Noisy, ...]
+    price: Price
+    offsets: tuple[float, ...] | None
+    bounding: Bounding | None
+    ends: tuple[Any, Any]
+    bias_known: bool = True
+
+    @property
+    def errors(self) -> Errors:
+        """Errors of the released numbers."""
+        answer, price, bounding = self.answer, self.price, self.bounding
+        biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
+        if bounding is not None and not self.bias_known:
+            biases = (math.nan, math.nan, None, None)
+        elif bounding is not None and self.offsets is None:
+            biases = (*_made(answer, price, bounding), None, None)
+        elif bounding is not None and self.offsets is not None:
+            biases = _own(answer, price, self.offsets, bounding)
+        if self.offsets is not None:  # exactly the quantile of the noise, which bounding does not widen
+            half = _own_half(price.mechanisms, LEVEL)
+        elif answer.interval is not None:  # the distance to the farther end
+            lower, upper = answer.interval(LEVEL)
+            half = np.maximum(upper - answer.values, answer.values - lower)
+        else:
+            half = np.full(np.shape(answer.values), np.nan)
+        return Errors(
+            answer.standard_error,
+            half + np.asarray(answer.rounding),
+            *biases,
+            answer.lower,
+            answer.upper,
+            answer.uncounted,
+            answer.effective_rows,
+        )
+
+    def interval(self, level: float) -> Ends:
+        """The ends of the intervals of this level, before rounding."""
+        if self.answer.interval is not None:
+            return self.answer.interval(level)
+        values, half = self.answer.values, _own_half(self.price.mechanisms, level)
+        return values - half, values + half
+
+    def reshaped(self, shape: tuple[int, ...]) -> Result:
+        """The result in this shape; its errors are the same for all numbers, or of the same shape."""
+
+        def interval(level: float) -> Ends:
+            lower, upper = (np.reshape(end, shape) for end in self.interval(level))
+            return lower, upper
+
+        answer = replace(self.answer, values=np.reshape(self.answer.values, shape), interval=interval)
+        return replace(self, answer=answer)
+
+    def projected(self, values: Any) -> Result:
+        """Return the result with consistent numbers instead of its own, and intervals around them."""
+        return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
+
+    def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
+        """Return the result with numbers made of these."""
+        answer = transform(replace(self.answer, interval=self.interval))
+        return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
+
+
+def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
+    """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
+    values = np.asarray(numbers, np.float64)
+    if values.size == 1 and 0 not in shape:
+        return values.item() if math.isfinite(values.item()) else None
+    values = np.broadcast_to(values, shape)
+    if not np.isfinite(values).any():
+        return None
+    if values.size and bool(np.all(values == values.flat[0])):
+        return float(values.flat[0])
+    return _with_none(values)
+
+
+def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
+    """[lower, upper] of all numbers of a frame of this shape, or of each; None for an end that is open."""
+    ends = [np.asarray(lower, np.float64), np.asarray(upper, np.float64)]
+    if ends[0].size == ends[1].size == 1 and 0 not in shape:
+        return [numbers_as_json(end, ()) for end in ends]
+    ends = [np.broadcast_to(end, shape) for end in ends]
+    pairs = np.stack(ends, axis=-1)
+    if pairs.size and all(bool(np.all(end == end.flat[0])) for end in ends):
+        pairs = pairs.reshape(-1, 2)[0]
+    return _with_none(pairs)
+
+
+def _with_none(values: Floats) -> Any:
+    """Return numbers as lists, with None where JSON has no number."""
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()
+
+
+def _own_half(mechanisms: Sequence[Additive], level: float) -> Any:
+    """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
+    halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
+    return np.array(halves) if len(halves) > 1 else halves[0]
+
+
+def _own(
+    answer: Answer, price: Price, offsets: tuple[float, ...], bounding: Bounding
+) -> tuple[Any, Any, Any, Any]:
+    """Return bias and root mean squared error of noisy numbers at the released numbers, and the largest."""
+    values = np.asarray(answer.values, np.float64)
+    by_part = [values] if len(price.parts) == 1 else np.moveaxis(values, -1, 0)
+    columns = [
+        _bounded(mechanism, part.bounds, bounding, numbers - offset)
+        for numbers, part, mechanism, offset in zip(
+            by_part, price.parts, price.mechanisms, offsets, strict=True
+        )
+    ]
+    if len(columns) == 1:
+        return columns[0]
+    return tuple(np.stack(field, axis=-1) for field in zip(*columns, strict=True))  # type: ignore[return-value]
+
+
+def _bounded(
+    mechanism: Additive, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
+) -> tuple[Any, Any, float, float]:
+    """Return bias and root mean squared error for these statistics, and the largest within the bounds."""
+    if ends == (-math.inf, math.inf):
+        return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
+    # in units of the scale: its square may be more than a double holds, or less
+    law, unit = mechanism.distribution.standard
+    low, high = (float(end) for end in ends)
+    within = np.clip(statistic, low, high)
+    distances = (within - low) / unit, (high - within) / unit
+    bias, mse = bias_between(law, bounding, *distances), mse_between(law, bounding, *distances)
+    width = None
+    if math.isfinite(low) and math.isfinite(high):
+        width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
+    largest, worst = _worst(law, Bounds(Fraction(0), width, bounding))
+    return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
+
+
+# The worst cases take a search, and are the same for every release of a statistic.
+
+
+@lru_cache(maxsize=256)
+def _worst(law: Distribution, bounds: Bounds) -> tuple[float, float]:
+    return bounds.worst_bias(law), bounds.worst_mse(law)
+
+
+def _made(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
+    """The same to first order, where numbers are made of several noisy ones.
+
+    As if the number had noise of its standard error, of the order of the parts' noise, and were bounded
+    itself.
+    """
+    error, values = np.asarray(answer.standard_error, np.float64), np.asarray(answer.values, np.float64)
+    law = GeneralizedNormal.of(price.mechanisms[0].distribution.order, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = error / law.std
+        below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
+        below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
+    bias, mse = bias_between(law, bounding, below, above), mse_between(law, bounding, below, above)
+    return bias * scale, np.sqrt(mse) * scale
+
+
+# ---------------------------------------------------------------- released objects and their metadata
+
 Made: TypeAlias = tuple[R, Errors]
+"""A released object and the errors of its numbers."""
 
 
 def release_of(
@@ -52,7 +291,7 @@ def release_of(
     risk to the metadata of a single release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
-    narrowed, request = statistic if call.bounds is None else _narrowed(statistic, call), call.request
+    measured, request = statistic if call.bounds is None else narrowed(statistic, call), call.request
     if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
@@ -61,52 +300,15 @@ def release_of(
         )
 
     def publish(drawn: Drawn) -> tuple[R, float | None]:
-        bounding, offsets, ends, results = request.bounding, narrowed.offsets, statistic.ends, []
+        bounding, offsets, ends, results = request.bounding, measured.offsets, statistic.ends, []
         for noisy in drawn.outcomes[0]:
-            answer = narrowed.finish(noisy)
+            answer = measured.finish(noisy)
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
         return published(facts, call, drawn, results, make, arrange=arrange, risk=risk)
 
-    return Release(facts, call, call.label(facts), NoisyNumbers(narrowed, request), publish)
-
-
-def _narrowed(statistic: Statistic, call: Call) -> Statistic:
-    """Return the statistic with the bounds of the call."""
-    if any(column.timeline for column in call.columns):
-        raise ParameterError(
-            "'bounds' are for numbers, and the columns hold dates.",
-            'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
-        )
-    if not isinstance(call.bounds, Mapping):
-        return Narrowed(statistic, (pair_of(call.bounds),))
-    names = [column.name for column in call.columns]
-    if np.shape(statistic.ends[0]) != (len(names),):
-        raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
-    if not call.bounds or not set(call.bounds) <= set(names):
-        raise ParameterError(
-            f"'bounds' must be a pair, or map columns of the call to one ({', '.join(map(repr, names))})."
-        )
-    return Narrowed(statistic, tuple(pair_of(call.bounds.get(name, (None, None))) for name in names))
-
-
-def pair_of(bounds: Any) -> tuple[float, float]:
-    """Return a lower and an upper bound as doubles, infinite where a side is open."""
-    if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
-        raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
-    ends = []
-    for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if value is not None and not number:
-            raise ParameterError(f"'bounds' must be numbers or None (got {kind(value)}).")
-        try:
-            ends.append(without if value is None else float(value))
-        except OverflowError:
-            raise ParameterError("'bounds' must be numbers that doubles hold.") from None
-    if not ends[0] < ends[1]:  # a NaN is not below anything
-        raise ParameterError("'bounds' must be a lower and a higher number.")
-    return ends[0], ends[1]
+    return Release(facts, call, call.label(facts), NoisyNumbers(measured, request), publish)
 
 
 def published(
@@ -128,7 +330,10 @@ def published(
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    details, reached_risk = _details(results, drawn.entry, risk)
+    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
+    regressions = [result.answer.regression for result in results]
+    if regressions[0] is not None:
+        details["regression"] = regressions[0] if len(results) == 1 else regressions
     request, shape, bounds = call.request, released.shape, None
     error, effective = errors.to_json(shape), errors.effective_rows
     if request.bounding is not None:
@@ -137,7 +342,6 @@ def published(
             error["note"] = SUMS
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
-    of_values = call.statistic in ("mean", "proportion") and not timelines
     attach(
         facts,
         call,
@@ -150,7 +354,7 @@ def published(
         calibration=request.calibration,
         bounding=request.bounding,
         bounds=bounds,
-        value_bounds=_value_bounds(call, results[0], shape) if of_values else None,
+        value_bounds=None if timelines else _value_bounds(call, results[0], shape),
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
@@ -160,25 +364,11 @@ def published(
     return cast("R", released), reached_risk
 
 
-def _details(
-    results: Sequence[Result],
-    entry: Entry | None,
-    risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None,
-) -> tuple[dict[str, Any], float | None]:
-    """Return the metadata of regressions and of disclosure risk, and the cumulative disclosure risk."""
-    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], entry)
-    regressions = [result.answer.regression for result in results]
-    if regressions[0] is not None:
-        details = {"regression": regressions[0] if len(results) == 1 else regressions, **details}
-    return details, reached_risk
-
-
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
     """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated(entry, drawn.cost)
     account = facts.budget.account if entry is None else entry.after
-    steps, filters = (facts.steps, facts.filters) if facts.lineage else ((), ())
     stored = {
         "statistic": call.statistic,
         "columns": [str(column.name) for column in (*call.by, *call.columns)],
@@ -187,11 +377,11 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
         "delta": float(cost.delta),
         "neighbors": facts.unit.neighbors,
         "unit": facts.unit.column,
-        "lineage": list(steps),
+        "lineage": list(facts.steps),
         "budget": account.to_json(),
         "seeded": drawn.seeded or facts.seeded,
         "version": __version__,
-        "filters": list(filters),
+        "filters": list(facts.filters),
         "releases": call.request.releases,
         "release_id": drawn.release_id,
         "weights": None if call.weights is None else str(call.weights.name),
@@ -219,19 +409,20 @@ def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Mad
 
 def _by_part(price: Price) -> dict[str, Any]:
     """Return the sensitivity, noise scale and share of each part by name; a number for a single part."""
-    parts, mechanisms = price.parts, price.mechanisms
-    sensitivities, scale, split = {}, {}, {}
-    for part, mechanism in zip(parts, mechanisms, strict=True):
-        sensitivities[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
-        split[part.name] = float(part.weight)
-    if len(parts) == 1:
-        (name,) = split
-        return {"sensitivity": sensitivities[name], "scale": scale[name], "split": split}
-    return {"sensitivity": sensitivities, "scale": scale, "split": split}
+    sensitivity: Any = {}
+    scale: Any = {}
+    for part, mechanism in zip(price.parts, price.mechanisms, strict=True):
+        sensitivity[part.name], scale[part.name] = sensitivity_of(part, mechanism), mechanism.scale
+    if len(price.parts) == 1:
+        (sensitivity,), (scale,) = sensitivity.values(), scale.values()
+    split = {part.name: float(part.weight) for part in price.parts}
+    return {"sensitivity": sensitivity, "scale": scale, "split": split}
 
 
 def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
-    """Return the bounds of the values of means, which `pdprivacy.combine` needs."""
+    """Return the bounds of the values of means, which `pdprivacy.combine` needs; None for no means."""
+    if call.statistic not in ("mean", "proportion"):
+        return None
     # one per column: the labels of a Series, the inner columns of a table
     lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
     if call.by:
@@ -246,27 +437,12 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
 def public_rows(facts: Protected, call: Call) -> int | None:
     """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
-    if grouped or call.weights is not None:
-        return None
-    for column in (*call.columns, *call.by):
-        if column.nullable:
-            return None
-    return facts.scope.held()[1]
+    nullable = any(column.nullable for column in (*call.columns, *call.by))
+    return None if grouped or nullable or call.weights is not None else facts.scope.held()[1]
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
 """The note on a missing bias of a number that is made of several bounded ones."""
-
-
-def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
-    """Return counts as integers if the noise is on the integers."""
-    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
-
-
-def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
-    """Return counts as a Series, of integers if the noise is on the integers."""
-    values = whole_counts(result.answer.values, call.request.mechanism)
-    return pd.Series(values, index=index, name=name), result.errors
 
 
 # ---------------------------------------------------------------- dates
@@ -342,20 +518,17 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
         ]
     )
 
-    def spread(number: Any) -> Any:
-        return None if number is None else np.asarray(number) * seconds
-
+    spreads = {
+        name: np.asarray(number) * seconds
+        for name in ("standard_error", "bias", "rmse", "worst_bias", "worst_rmse", "uncounted")
+        if (number := getattr(errors, name)) is not None
+    }
     return replace(
         errors,
-        standard_error=spread(errors.standard_error),
+        **spreads,
         plus_minus=(np.asarray(errors.plus_minus) + rounding) * seconds,
-        bias=spread(errors.bias),
-        rmse=spread(errors.rmse),
-        worst_bias=spread(errors.worst_bias),
-        worst_rmse=spread(errors.worst_rmse),
         lower=(errors.lower + origins) * seconds,
         upper=(errors.upper + origins) * seconds,
-        uncounted=spread(errors.uncounted),
     )
 
 

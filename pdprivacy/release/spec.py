@@ -1,38 +1,39 @@
 """A release as a value: its call, its loss, its reads and the shape of its answer.
 
 A method of ``private.dp`` makes a `Release`, and `pdprivacy.release.execute` charges, reads and draws. Plans,
-batches and steps of pipelines look at such values, group them or execute them.
+batches and steps of pipelines look at such values, group them or execute them. The functions below check the
+columns of a call, share the loss among them, and return their labels as an index.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import numpy as np
+import pandas as pd
 
 from pdprivacy.accounting import Events
-from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.accounting.rules import shares
+from pdprivacy.checks import has_hash
+from pdprivacy.domain import Column, declaration_hint
+from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
+from pdprivacy.hints import EXAMPLES
 from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
-from pdprivacy.protection import Protected
+from pdprivacy.protection import Labels as Labels
+from pdprivacy.protection import Protected, declared
 from pdprivacy.request import MechanismName, Options, Request
-from pdprivacy.statistic import Part, Read
+from pdprivacy.statistic import Narrowed, Part, Read, Statistic
 
-__all__ = [
-    "Asked",
-    "Call",
-    "Drawn",
-    "Price",
-    "Release",
-    "Task",
-    "labelled",
-    "noised",
-    "spelled",
-]
+__all__ = ["Asked", "Call", "Drawn", "Price", "Release", "Task", "labelled", "noised", "spelled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -180,23 +181,14 @@ class Call:
         weights: Column | None = None,
     ) -> Call:
         """Return the call of a release with these keywords."""
-        request = Request(
-            epsilon,
-            noise.get("delta", 0),
-            mechanism=noise["mechanism"],
-            p=noise.get("p"),
-            calibration=noise.get("calibration"),
-            bounding=noise.get("bounding"),
-            releases=noise.get("releases", 1),
-        )
-        bounds = noise.get("bounds")
+        words: Any = dict(noise)
+        bounds, rng, release_id = (words.pop(name, None) for name in ("bounds", "rng", "release_id"))
+        request = Request(epsilon, **words)
         if bounds is not None and request.bounding is None:
             raise ParameterError(
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="clamp".',
             )
-        release_id = noise.get("release_id")
-        rng = noise.get("rng")
         return cls(
             statistic, request, bounds, rng, columns, by, constraint, release_id=release_id, weights=weights
         )
@@ -264,3 +256,200 @@ def noised(mechanism: MechanismName) -> Callable[[F], F]:
     """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
     given = {**DEFAULTS, "mechanism": mechanism}
     return spelled(Options, {name: given.get(name) for name in Options.__annotations__})
+
+
+Split: TypeAlias = Mapping[Hashable, Rational] | None
+
+FEW_LABELS = 1000
+"""Labels of which an index is kept for the next release."""
+
+
+def columns_of(
+    protected: Protected, columns: Labels | None, method: str, keys: Sequence[Column] = ()
+) -> tuple[Column, ...]:
+    """The declared columns of these labels; all numeric ones with bounds but the keys where None."""
+    domain = protected.domain
+    if columns is None:
+        chosen = tuple(
+            column
+            for column in domain.columns
+            if declared(protected, column.name)
+            and column.lower is not None
+            and column.upper is not None
+            and column.timeline is None
+        )
+        if not chosen:
+            raise DeclarationError(
+                f"{method!r} found no declared column with bounds.",
+                declaration_hint(next(iter(domain), "age"), "float", "bounds"),
+            )
+        return _others(protected, chosen, keys, method, "the keys") if keys else chosen
+    names = list(columns) if isinstance(columns, list | pd.Index) else [columns]
+    if not names:
+        raise ParameterError(f"{method!r} needs at least one column.")
+    if isinstance(columns, pd.Index) and not all(name in domain for name in names):
+        raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
+    try:
+        different = set(names)
+    except TypeError:  # no label
+        raise ParameterError(
+            f"{method!r} takes a column label or a list of labels.",
+            EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
+        ) from None
+    if len(different) < len(names):
+        raise ParameterError(f"{method!r} got a column twice.")
+    return tuple([domain[name] for name in names])
+
+
+def weighted_columns(
+    protected: Protected,
+    columns: Labels | None,
+    weights: Hashable | None,
+    method: str,
+    keys: Sequence[Column] = (),
+) -> tuple[tuple[Column, ...], Column | None]:
+    """The declared columns of these labels, none of them a key if None, and the one of the weights.
+
+    The column of the weights is not among the others.
+    """
+    chosen = columns_of(protected, columns, method, keys)
+    if weights is None:
+        return chosen, None
+    if isinstance(weights, list | pd.Index) or not has_hash(weights):
+        raise ParameterError(
+            f"'weights' must be the label of one declared column (got {kind(weights)}).", 'weights="w"'
+        )
+    (weight,) = columns_of(protected, [weights], method)
+    if columns is None and method == "count":  # of all records, and of no column
+        return (), weight
+    if columns is None:
+        chosen = _others(protected, chosen, [weight], method, "its weights")
+    if weight.name in {column.name for column in chosen}:
+        raise ParameterError(f"{method!r} got column {weight.name!r} both as a value and as its weights.")
+    return chosen, weight
+
+
+def _others(
+    protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, what: str
+) -> tuple[Column, ...]:
+    """The columns without those that are taken for something else.
+
+    Raises DeclarationError where no column is left.
+    """
+    names = [column.name for column in taken]
+    found = tuple(column for column in chosen if column.name not in names)
+    if not found:
+        listed = ", ".join(map(repr, names))
+        raise DeclarationError(
+            f"{method!r} found no declared column with bounds beside {what}, {listed}.",
+            declaration_hint(
+                next((name for name in protected.domain if name not in names), "age"), "float", "bounds"
+            ),
+        )
+    return found
+
+
+def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:
+    """Each column's share of the loss."""
+    if split is None:
+        return (Fraction(1, len(columns)),) * len(columns)
+    names = [column.name for column in columns]
+    if not isinstance(split, Mapping) or set(split) != set(names):
+        named = ", ".join(repr(name) for name in names)
+        raise ParameterError(f"'split' must map each column of the call to its weight ({named}).")
+    return shares([split[name] for name in names])
+
+
+def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:
+    """The declared cells as an index: one level per column, the null cell last."""
+    levels = []
+    for column in columns:
+        labels = list(column.labels(method))
+        levels.append([*labels, None] if column.nullable else labels)
+    if len(columns) == 1:
+        return _index_of(levels[0], columns[0].name)
+    return pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
+
+
+def check_cells(columns: Sequence[Column], method: str) -> None:
+    """Refuse a table of more than `MAX_CELLS` declared cells."""
+    cells = math.prod(column.cells(method) for column in columns)
+    if cells > MAX_CELLS:
+        raise TableTooLargeError(
+            f"The table has {cells} declared cells, more than {MAX_CELLS}.",
+            "release fewer columns at once, or declare coarser bins.",
+        )
+
+
+def refuse_shared(chosen: Sequence[Column], keys: Sequence[Column], method: str) -> None:
+    """Refuse a column that is both a value and a key, and keys with too many cells."""
+    if {column.name for column in chosen} & {key.name for key in keys}:
+        raise ParameterError(f"{method!r} got a column both as a value and as a key.")
+    if keys:
+        check_cells(keys, method)
+
+
+def refuse_bounds(call: Call) -> None:
+    """Refuse ``bounds`` in a call for several statistics, which have bounds of their own."""
+    if call.bounds is not None:
+        raise ParameterError(
+            "'bounds' can be given for a single statistic only.", "private.dp.mean(column, bounds=...)."
+        )
+
+
+def narrowed(statistic: Statistic, call: Call) -> Statistic:
+    """Return the statistic with the bounds of the call."""
+    if any(column.timeline for column in call.columns):
+        raise ParameterError(
+            "'bounds' are for numbers, and the columns hold dates.",
+            'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
+        )
+    if not isinstance(call.bounds, Mapping):
+        return Narrowed(statistic, (pair_of(call.bounds),))
+    names = [column.name for column in call.columns]
+    if np.shape(statistic.ends[0]) != (len(names),):
+        raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
+    if not call.bounds or not set(call.bounds) <= set(names):
+        raise ParameterError(
+            f"'bounds' must be a pair, or map columns of the call to one ({', '.join(map(repr, names))})."
+        )
+    return Narrowed(statistic, tuple(pair_of(call.bounds.get(name, (None, None))) for name in names))
+
+
+def pair_of(bounds: Any) -> tuple[float, float]:
+    """Return a lower and an upper bound as doubles, infinite where a side is open."""
+    if isinstance(bounds, str | bytes) or not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
+    ends = []
+    for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if value is not None and not number:
+            raise ParameterError(f"'bounds' must be numbers or None (got {kind(value)}).")
+        try:
+            ends.append(without if value is None else float(value))
+        except OverflowError:
+            raise ParameterError("'bounds' must be numbers that doubles hold.") from None
+    if not ends[0] < ends[1]:  # a NaN is not below anything
+        raise ParameterError("'bounds' must be a lower and a higher number.")
+    return ends[0], ends[1]
+
+
+def name_index(columns: Sequence[Column]) -> pd.Index[Any]:
+    """The labels of the columns as an index."""
+    return _index_of([column.name for column in columns])
+
+
+def _index_of(labels: Sequence[Hashable], name: Hashable = None) -> pd.Index[Any]:
+    """These labels as an index of that name."""
+    if len(labels) <= FEW_LABELS and {str}.issuperset(map(type, labels)):
+        # a deep copy: what its holder writes into it reaches no other release
+        index = _index_of_texts(tuple(labels)).copy(name="", deep=True)  # a missing name takes pandas longer
+        index.name = name
+        return index
+    return pd.Index(labels, name=name, tupleize_cols=False)
+
+
+@lru_cache(maxsize=256)
+def _index_of_texts(labels: tuple[str, ...]) -> pd.Index[Any]:
+    """The index of these texts, which takes pandas longer to find the kind of than a release its numbers."""
+    return pd.Index(labels, tupleize_cols=False)

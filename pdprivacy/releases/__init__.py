@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 MODULES = {
-    "aggregates": ("agg", "describe", "pivot_table"),
     "batches": (
         "Batch",
         "Pending",
@@ -21,7 +20,8 @@ MODULES = {
         "split",
     ),
     "clustering": ("kmeans", "kmedian"),
-    "curator": ("quality",),
+    "covariances": ("corr", "cov", "ols", "pooled_cov", "pooled_var"),
+    "data_quality": ("quality",),
     "disclosure_risk": (
         "Homogeneity",
         "choose_epsilon",
@@ -31,25 +31,22 @@ MODULES = {
         "risk_curve",
     ),
     "grouped": ("GroupBy", "groupby"),
-    "moments": (
-        "corr",
-        "cov",
-        "mean",
-        "pooled_cov",
-        "pooled_var",
-        "proportion",
-        "std",
-        "sum",
-        "var",
-    ),
+    "histograms": ("count", "histogram", "nunique", "value_counts"),
+    "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "omission": ("compare_sampling", "compare_suppression"),
-    "parts": ("partition", "sample", "suppress_outliers"),
-    "regression": ("ols",),
+    "sampling": ("partition", "sample", "suppress_outliers"),
     "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
     "table_utility": ("tradeoff", "utility"),
-    "tables": ("count", "crosstab", "histogram", "nunique", "value_counts"),
+    "tables": ("crosstab",),
 }
 """The public names of each module."""
+
+SELECTING = ("clustering", "selection")
+RELEASING = ("covariances", "histograms", "moments", "tables", *SELECTING)
+"""The modules whose functions make a release that is executed, and those among them that select."""
+
+PLANNED = tuple(name for module in RELEASING if module not in SELECTING for name in MODULES[module])
+"""The releases that can be planned."""
 
 HOMES = {name: module for module, names in MODULES.items() for name in names}
 """The module of each public name."""

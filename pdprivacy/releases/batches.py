@@ -16,27 +16,31 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from pdprivacy import checks, noise
+from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, UnknownNameError, check_one_of, got
+from pdprivacy.errors import (
+    DeclarationError,
+    ParameterError,
+    UnknownNameError,
+    check_one_of,
+    got,
+    short_traceback,
+    short_tracebacks,
+)
 from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
+from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
-from pdprivacy.release.publish import Released
-from pdprivacy.release.spec import Price, Release
-from pdprivacy.releases import clustering
-from pdprivacy.releases.columns import Labels, columns_of
-from pdprivacy.releases.planning import VERBS as PLANNED
-from pdprivacy.releases.selection import SELECTORS
+from pdprivacy.release.spec import Labels, Price, Release, columns_of
+from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import BatchMethods
@@ -45,8 +49,9 @@ else:  # a batch makes them by name
 
 __all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
 
-CLUSTERINGS = {name: getattr(clustering, name) for name in clustering.__all__}
-VERBS = {name: with_hints(verb) for name, verb in {**PLANNED, **SELECTORS, **CLUSTERINGS}.items()}
+VERBS: dict[str, Callable[..., Release[Any]]] = {
+    name: with_hints(getattr(releases, name)) for module in RELEASING for name in MODULES[module]
+}
 
 R = TypeVar("R", bound=Released)
 Priced: TypeAlias = tuple[Release[Any], Price]

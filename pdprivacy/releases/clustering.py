@@ -19,11 +19,9 @@ from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, attach, published
-from pdprivacy.release.result import LEVEL, Result
-from pdprivacy.release.spec import Call, Drawn, Release
+from pdprivacy.release.publish import LEVEL, Made, Result, attach, published
+from pdprivacy.release.spec import Call, Drawn, Labels, Release, columns_of, name_index
 from pdprivacy.release.tasks import Rounds, Swaps
-from pdprivacy.releases.columns import Labels, columns_of, name_index
 from pdprivacy.request import Request
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import (

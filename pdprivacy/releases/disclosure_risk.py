@@ -23,16 +23,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import accounting, risk
-from pdprivacy.checks import whole
+from pdprivacy.checks import flag, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
-from pdprivacy.release.spec import spelled
-from pdprivacy.releases.columns import Labels, cell_index, check_cells, check_flag
-from pdprivacy.releases.curator import marked
+from pdprivacy.release.spec import Labels, cell_index, check_cells, spelled
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -57,7 +55,6 @@ Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@marked
 @spelled(Noise, NOISE)
 def dr_ha(
     protected: Protected,
@@ -152,32 +149,27 @@ def dr_ha(
 
 
 def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
-    name = f"dr_ha ({MARK})"
-    if not each_cell:
-        return pd.Series(risks, index=index, name=name) if many else Confidential(risks[0])
-    cells = cell_index(by, "dr_ha")
-    if not many:
-        return pd.Series(risks[0], index=cells, name=name)
-    return pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
+    if not each_cell and not many:
+        return Confidential(risks[0])
+    name, cells = f"dr_ha ({MARK})", cell_index(by, "dr_ha") if each_cell else index
+    if each_cell and many:
+        frame = pd.DataFrame(risks.T, index=cells, columns=index.rename(f"epsilon ({MARK})"))
+        return confidential(frame, "dr_ha")
+    return confidential(pd.Series(risks[0] if each_cell else risks, index=cells, name=name), "dr_ha")
 
 
 def _simulated(
     found: risk.Simulated, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool
 ) -> pd.DataFrame:
-    pieces = dict(zip(("risk", "standard_error"), map(np.asarray, found), strict=True))
-    if not each_cell:
-        frame = pd.DataFrame(pieces, index=index)
+    cells = cell_index(by, "dr_ha") if each_cell else index
+    columns = {name: np.asarray(part) for name, part in zip(("risk", "standard_error"), found, strict=True)}
+    if each_cell and many:
+        frames = {name: pd.DataFrame(part.T, index=cells, columns=index) for name, part in columns.items()}
+        frame = pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
     else:
-        cells = cell_index(by, "dr_ha")
-        if not many:
-            frame = pd.DataFrame({name: values[0] for name, values in pieces.items()}, index=cells)
-        else:
-            frames = {
-                name: pd.DataFrame(values.T, index=cells, columns=index) for name, values in pieces.items()
-            }
-            return pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
-    frame.columns.name = f"dr_ha ({MARK})"
-    return frame
+        frame = pd.DataFrame({name: part[0] if each_cell else part for name, part in columns.items()}, cells)
+        frame.columns.name = f"dr_ha ({MARK})"
+    return confidential(frame, "dr_ha")
 
 
 @spelled(Measured, DEFAULTS)
@@ -442,7 +434,7 @@ def repeated_risk(
     [0.5, 1.0]
     """
     check_average(average)
-    check_flag("spent", spent)
+    flag(spent, "spent")
     steps = _steps(protected, publications, spent, options)
     rows, counted = [], {}
     for step in steps:

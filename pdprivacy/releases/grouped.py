@@ -11,30 +11,31 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 import pandas as pd
 
 from pdprivacy.domain import Column
-from pdprivacy.errors import OpaqueFrameError, ParameterError
+from pdprivacy.errors import OpaqueFrameError, ParameterError, short_traceback, short_tracebacks
 from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, counts, release_of
-from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.aggregates import Aggregates, asked_of, moments_of
-from pdprivacy.releases.columns import (
+from pdprivacy.release.publish import Made, Result, release_of
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Release,
     Split,
     cell_index,
     check_cells,
     columns_of,
     name_index,
+    noised,
     refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
 )
-from pdprivacy.releases.moments import weighted
+from pdprivacy.releases.histograms import counts, labels_counted
+from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
@@ -46,9 +47,8 @@ from pdprivacy.releases.selection import (
     refuse_numbers,
     selected,
 )
-from pdprivacy.releases.tables import cells_of, labels_counted, noise_of_cells
+from pdprivacy.releases.tables import cells_of, noise_of_cells
 from pdprivacy.request import Options
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 
 if TYPE_CHECKING:

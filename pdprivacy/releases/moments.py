@@ -1,8 +1,7 @@
-"""Sums, means, variances and covariances."""
+"""Sums, means and variances, several of them as one release, and their pivot tables."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,27 +11,30 @@ from typing import Any, Literal, TypeAlias, Unpack
 import numpy as np
 import pandas as pd
 
-from pdprivacy import postprocess
+from pdprivacy import releases
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, pair_of, release_of, series
-from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Release, noised
-from pdprivacy.releases.columns import (
+from pdprivacy.release.publish import Floats, Made, Result, release_of, series
+from pdprivacy.release.spec import (
+    Call,
     Labels,
+    Release,
     Split,
+    cell_index,
     columns_of,
     name_index,
+    noised,
+    pair_of,
+    refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
 )
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
-    Answer,
-    Covariance,
+    PIECES,
     Direct,
     Moments,
     Scope,
@@ -44,12 +46,9 @@ from pdprivacy.statistic import (
     rooted,
     weight_of,
 )
-from pdprivacy.statistic.confidence import Ends
 from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
 
-__all__ = ["corr", "cov", "mean", "pooled_cov", "pooled_var", "proportion", "std", "sum", "var"]
-
-MatrixConstraint: TypeAlias = Literal["psd"]
+__all__ = ["agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"]
 
 
 @noised("laplace")
@@ -275,224 +274,239 @@ def _squared(bounds: Any) -> Any:
     return lower * lower, upper * upper
 
 
-@noised("laplace")
-def cov(
-    protected: Protected,
-    columns: Labels | None = None,
-    *,
-    epsilon: Rational,
-    constraint: MatrixConstraint | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.DataFrame]:
-    """The sample covariance matrix (divisor n - 1), values clamped to their bounds.
-
-    With a public number of rows and no nulls each of the d(d+1)/2 entries gets an equal share and
-    its own sensitivity R1 R2 / n. Else: noisy sums, products and a count, equal shares. A record
-    with a null in any column is left out of all entries (pandas leaves it out pair by pair, which
-    would need a count and two sums per pair, each paid for).
-
-    The noise may make a variance negative and the matrix indefinite. ``bounding`` bounds the
-    variances first, and then each covariance by what the released variances allow, so that
-    correlations stay within [-1, 1]. ``constraint="psd"`` replaces the correlations of the released
-    matrix by the nearest ones that can exist (Higham 2002), at no further cost.
-
-    Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"a": share, "b": share}), epsilon=1)
-    >>> private.dp.cov(epsilon=0.5, constraint="psd", rng=1).round(2)
-          a     b
-    a  0.26 -0.26
-    b -0.26  0.27
-    """
-    return _matrix(protected, columns, Call.of("cov", epsilon, noise, constraint=constraint))
+Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
+Aggregates: TypeAlias = (
+    Aggregate | Sequence[Aggregate] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]
+)
+Kinds: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-@noised("laplace")
-def corr(
-    protected: Protected,
-    columns: Labels | None = None,
-    *,
-    epsilon: Rational,
-    constraint: MatrixConstraint | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.DataFrame]:
-    """Pearson correlations from a released covariance matrix (`cov`), within [-1, 1].
-
-    A correlation is NaN where a released variance is not positive. ``bounding`` and ``constraint`` apply to
-    the covariance matrix, as in `cov`. Returns a DataFrame, as `DataFrame.corr`.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"a": share, "b": share}), epsilon=1)
-    >>> private.dp.corr(epsilon=1, constraint="psd", rng=1).round(2)
-         a    b
-    a  1.0 -1.0
-    b -1.0  1.0
-    """
-    return _matrix(
-        protected, columns, Call.of("corr", epsilon, noise, constraint=constraint), transform=_correlation
-    )
-
-
-def _correlation(answer: Answer) -> Answer:
-    """Correlations of a covariance matrix, with standard errors to first order."""
-    values, errors = np.asarray(answer.values), np.asarray(answer.standard_error)
-    variances = np.diagonal(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        roots = np.where(variances > 0, np.sqrt(variances), np.nan)
-        scale = np.outer(roots, roots)
-        raw = values / scale
-        relative = np.diagonal(errors) / (2 * variances)
-        spread = raw**2 * (relative[:, None] ** 2 + relative[None, :] ** 2)
-        error = np.sqrt((errors / scale) ** 2 + spread)
-    ratios = np.clip(raw, -1.0, 1.0)
-    known = np.where(variances > 0, 1.0, np.nan)
-    np.fill_diagonal(ratios, known)
-    np.fill_diagonal(error, np.where(variances > 0, 0.0, np.nan))
-
-    def interval(level: float) -> Ends:
-        # three intervals at once for each correlation: of the covariance and of both variances
-        assert answer.interval is not None
-        lower, upper = answer.interval(1 - (1 - level) / 3)
-        lower, upper = lower - answer.rounding, upper + answer.rounding
-        least, most = (np.sqrt(np.maximum(np.diagonal(end), 0.0)) for end in (lower, upper))
-        narrow, wide = np.outer(least, least), np.outer(most, most)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            low = np.where(lower < 0, lower / narrow, lower / wide)
-            high = np.where(upper > 0, upper / narrow, upper / wide)
-        # 0 / 0: nothing is known
-        low, high = (
-            np.nan_to_num(np.clip(low, -1.0, 1.0), nan=-1.0),
-            np.nan_to_num(np.clip(high, -1.0, 1.0), nan=1.0),
+def kinds_asked(func: Any) -> tuple[str, ...]:
+    """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
+    names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
+    if not names or not all(isinstance(name, str) and name in PIECES for name in names):
+        raise ParameterError(
+            f"The statistics of 'agg' must be one of {', '.join(map(repr, PIECES))}, or a list of them "
+            f"(got {got(func)}).",
+            'agg(["mean", "std"], epsilon=0.1); a median or a mode is a release of its own.',
         )
-        np.fill_diagonal(low, known)
-        np.fill_diagonal(high, known)
-        return low, high
-
-    return Answer(ratios, error, 0.0, -1.0, 1.0, interval)
+    if len(set(names)) < len(names):
+        raise ParameterError("'agg' got a statistic twice.")
+    return tuple(names)
 
 
-def _matrix(
+def asked_of(
+    protected: Protected, func: Any, columns: Labels | None, keys: Sequence[Column], method: str
+) -> tuple[tuple[Column, ...], Kinds, bool]:
+    """Return the columns to aggregate, the statistics of each, and whether each has one single name."""
+    if isinstance(func, Mapping):
+        if columns is not None or not func:
+            raise ParameterError(
+                "A mapping for 'agg' must name the columns itself.", 'agg({"age": "mean"}, epsilon=0.1)'
+            )
+        chosen = columns_of(protected, list(func), method)
+        each = [func[column.name] for column in chosen]
+        return chosen, tuple(map(kinds_asked, each)), all(isinstance(one, str) for one in each)
+    chosen = columns_of(protected, columns, method, keys)
+    return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
+
+
+def moments_of(
     protected: Protected,
-    columns: Labels | None,
-    call: Call,
-    *,
-    by: Labels | None = None,
-    transform: Callable[[Answer], Answer] | None = None,
-) -> Release[pd.DataFrame]:
-    method = call.statistic
-    chosen = columns_of(protected, columns, method)
-    keys = () if by is None else columns_of(protected, by, method)
-    if len(chosen) < 2:
-        raise ParameterError(f"{method!r} needs at least two columns.", "use var for one column.")
+    chosen: Sequence[Column],
+    kinds: Kinds,
+    split: Split,
+    keys: tuple[Column, ...],
+    method: str,
+) -> Moments:
+    """Return the statistics of each column per group; without keys, all records are one group."""
     refuse_shared(chosen, keys, method)
-    statistic = _covariances(protected, chosen, keys, method)
-    call = replace(call, columns=chosen, by=keys)
-    if call.bounds is not None:
-        raise ParameterError("'bounds' of a matrix follow from the declaration.", "leave bounds out.")
-    if call.constraint is not None and (not isinstance(call.constraint, str) or call.constraint != "psd"):
-        raise ParameterError(f"'constraint' must be 'psd' or None (got {got(call.constraint)}).")
-    names = name_index(chosen)
+    quantities = tuple(
+        quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
+        for column, own in zip(chosen, kinds, strict=True)
+    )
+    return Moments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
 
-    def make(result: Result) -> Made[pd.DataFrame]:
-        if call.constraint is not None:
-            result = result.transformed(_nearest)
-        if transform is not None:
-            result = result.transformed(transform)
-        return pd.DataFrame(result.answer.values, index=names, columns=names), result.errors
+
+@noised("laplace")
+def agg(
+    protected: Protected,
+    func: Aggregates,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[Any]:
+    """Release several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
+
+    ``func``: a statistic ("count", "sum", "mean", "var" or "std"), a list of statistics, or a mapping from
+    columns to either. ``columns`` (all numeric columns if None) and ``split`` as in `sum`.
+
+    All statistics of a column are computed from one set of noisy numbers with equal shares of its epsilon: a
+    count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and
+    "std" together cost the same as "std". One statistic for all columns, given by its name, is the release of
+    that name; its noise is Laplace by default, for counts, too.
+
+    Returns a Series labelled by column if each column has one statistic, given by name; else a DataFrame of
+    statistics by columns, with NaN where a mapping leaves a statistic out. ``bounds`` are accepted only for
+    one statistic for all columns, given by its name.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.agg(["mean", "std"], epsilon=0.5, rng=1).round(1)
+           age
+    mean  41.8
+    std    9.6
+    """
+    chosen, kinds, by_name = asked_of(protected, func, columns, (), "agg")
+    if by_name and len(set(kinds)) == 1:
+        labels = [column.name for column in chosen]
+        verb: Callable[..., Release[Any]] = getattr(releases, kinds[0][0])
+        return verb(protected, labels, epsilon=epsilon, split=split, **noise)
+    return _aggregated(protected, Call.of("agg", epsilon, noise, chosen), kinds, split, by_name=by_name)
+
+
+@noised("laplace")
+def describe(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Release counts without nulls, means and standard deviations of columns, as in `DataFrame.describe`.
+
+    All are computed from one set of noisy parts: counts, centred sums and sums of squares, each with a third
+    of the column's share. Where the number of rows is private, `std` alone would cost as much; where it is
+    public, `mean` and `std` by themselves have smaller errors. Extremes and quartiles are not sums: `min`,
+    `max` and `quantile` select them, at a cost of their own.
+
+    Returns a DataFrame with rows "count", "mean" and "std". ``columns`` and ``split`` as in `sum`. `describe`
+    takes no ``bounds``, because they would apply to one of its statistics only: pass them to `count`, `mean`
+    or `std`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.describe("age", epsilon=0.5, rng=1).round(1)
+             age
+    count  999.3
+    mean    41.8
+    std      9.6
+    """
+    chosen = columns_of(protected, columns, "describe")
+    kinds = (("count", "mean", "std"),) * len(chosen)
+    return _aggregated(protected, Call.of("describe", epsilon, noise, chosen), kinds, split)
+
+
+def _aggregated(
+    protected: Protected, call: Call, kinds: Kinds, split: Split, *, by_name: bool = False
+) -> Release[Any]:
+    """Return the release of a table of statistics by columns, or of a Series by column if ``by_name``."""
+    refuse_bounds(call)
+    chosen, names = call.columns, name_index(call.columns)
+    statistic = moments_of(protected, chosen, kinds, split, (), call.statistic)
+    rows = list(dict.fromkeys(kind for own in kinds for kind in own))
+    places = [(rows.index(kind), column) for column, kind in statistic.layout.numbers]
+
+    def table(numbers: Floats) -> Floats:
+        found = np.full((len(rows), len(chosen)), np.nan)
+        found[tuple(np.transpose(places))] = numbers
+        return found
+
+    def make(result: Result) -> Made[Any]:
+        if by_name:
+            return series(result, names)
+        made = result.transformed(lambda answer: answer.arranged(table))
+        return pd.DataFrame(made.answer.values, index=pd.Index(rows), columns=names), made.errors
 
     return release_of(protected, call, statistic, make)
 
 
-def _nearest(answer: Answer) -> Answer:
-    # in units of the largest entry: numbers of any size can be squared then
-    unit = np.abs(answer.values).max(initial=0.0) or 1.0
-    return replace(answer, values=postprocess.nearest_psd(answer.values / unit) * unit)
-
-
-def _covariances(
-    protected: Protected, chosen: Sequence[Column], keys: tuple[Column, ...], method: str
-) -> Statistic:
-    quantities = tuple(quantity(column, method, products=True) for column in chosen)
-    groups = math.prod(key.cells(method) for key in keys)
-    rows = protected.scope.direct(chosen, method, groups + 1)
-    if rows is not None:
-        return Direct("cov", quantities, (), protected.scope, rows, keys)
-    return Covariance(quantities, protected.scope, keys)
-
-
 @noised("laplace")
-def pooled_var(
+def pivot_table(
     protected: Protected,
+    values: Labels | None = None,
+    index: Labels | None = None,
     columns: Labels | None = None,
+    aggfunc: Aggregate | Sequence[Aggregate] = "mean",
     *,
-    by: Labels,
     epsilon: Rational,
+    split: Split = None,
     **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Pooled within-group variances: sums of squares about group means over (n - J), J declared groups.
+) -> Release[pd.DataFrame]:
+    """Release a statistic per declared cell of ``index`` by ``columns``, as `pandas.pivot_table`.
 
-    With a public number of rows and no nulls: sensitivity R^2 / (n - J), also where a replaced
-    record changes its group. Else: noisy counts and sums per group and noisy totals of squares.
-    A declared group without records counts in J, because which groups are empty is private. A
-    record with a null in any of the columns is left out of all of them; ask column by column to
-    avoid that.
+    The table includes empty cells. It holds the grouped statistic of `groupby` by the keys of both sides, at
+    the same cost.
 
-    Returns a Series labelled by column.
+    Parameters
+    ----------
+    values : a label, a list of labels, or None for all numeric columns except the keys.
+    index, columns : the keys of the rows, at least one, and the keys of the columns.
+    aggfunc : "count", "sum", "mean", "var" or "std", or a list of them, as in `agg`.
+    split : weights by column of values for sharing ``epsilon``; equal by default.
+
+    Returns a DataFrame. Its column labels are those of ``columns``, below each of the values if ``values`` is
+    a list, and below each statistic if ``aggfunc`` is a list.
+
+    Raises DeclarationError for a key without declared cells.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> member = pa.Column(bool, metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"age": [20, 60, 60, 20] * 250, "member": [True, False] * 500})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
-    >>> private.dp.pooled_var("age", by="member", epsilon=1, rng=1).round()
-    age    380.0
-    dtype: float64
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "ill": [True, False] * 500, "member": True})
+    >>> schema = pa.DataFrameSchema({"age": age, "ill": flag, "member": flag})
+    >>> private = frame.dp.protect(schema, epsilon=5)
+    >>> private.dp.pivot_table("age", "ill", "member", aggfunc="sum", epsilon=5, rng=1).round()
+    member  False    True
+    ill
+    False    39.0  27049.0
+    True     18.0  15489.0
     """
-    keys = columns_of(protected, by, "pooled_var")
-    chosen = columns_of(protected, columns, "pooled_var", keys)
-    refuse_shared(chosen, keys, "pooled_var")
-    quantities = tuple(quantity(column, "pooled_var", products=True) for column in chosen)
-    rows = protected.scope.direct(
-        chosen, "pooled_var", math.prod(key.cells("pooled_var") for key in keys) + 1
-    )
-    statistic: Statistic
-    if rows is None:
-        statistic = Covariance(quantities, protected.scope, keys, matrix=False)
-    else:
-        weights = weights_of(chosen, None)
-        statistic = Direct("var", quantities, weights, protected.scope, rows, keys)
-    call = Call.of("pooled_var", epsilon, noise, chosen, keys)
-    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
+    if index is None:
+        raise ParameterError(
+            "'pivot_table' needs 'index', the keys of its rows.",
+            'private.dp.pivot_table("age", index="region", epsilon=0.1)',
+        )
+    rows = columns_of(protected, index, "pivot_table")
+    tops = () if columns is None else columns_of(protected, columns, "pivot_table")
+    keys = (*rows, *tops)
+    if len({key.name for key in keys}) < len(keys):
+        raise ParameterError("'index' and 'columns' share a column.")
+    asked = kinds_asked(aggfunc)
+    chosen = columns_of(protected, values, "pivot_table", keys)
+    call = Call.of(asked[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
+    if not isinstance(aggfunc, str) or tops:
+        refuse_bounds(call)
+    statistic = moments_of(protected, chosen, (asked,) * len(chosen), split, keys, "pivot_table")
+    left = cell_index(rows, "groupby")
+    listed = not tops or values is None or isinstance(values, list | pd.Index)
+    top = _top_index(None if isinstance(aggfunc, str) else asked, chosen if listed else None, tops)
+
+    def table(numbers: Floats) -> Floats:
+        cells = numbers.reshape(len(left), -1, len(chosen), len(asked))
+        return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
+
+    def make(result: Result) -> Made[pd.DataFrame]:
+        made = result.transformed(lambda answer: answer.arranged(table))
+        return pd.DataFrame(made.answer.values, index=left, columns=top), made.errors
+
+    return release_of(protected, call, statistic, make)
 
 
-@noised("laplace")
-def pooled_cov(
-    protected: Protected,
-    columns: Labels,
-    *,
-    by: Labels,
-    epsilon: Rational,
-    constraint: MatrixConstraint | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.DataFrame]:
-    """The pooled within-group covariance matrix, as `pooled_var`, entries as in `cov`.
-
-    With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
-    groups that belong to the record.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"a": [0.0, 1.0] * 500, "b": [1.0, 0.0] * 500, "g": True})
-    >>> columns = {"a": share, "b": share, "g": pa.Column(bool, metadata={"dp": {}})}
-    >>> private = frame.dp.protect(pa.DataFrameSchema(columns), epsilon=1)
-    >>> private.dp.pooled_cov(["a", "b"], by="g", epsilon=1, rng=1).round(2)
-          a     b
-    a  0.28 -0.38
-    b -0.38  0.32
-    """
-    return _matrix(protected, columns, Call.of("pooled_cov", epsilon, noise, constraint=constraint), by=by)
+def _top_index(
+    kinds: Sequence[str] | None, values: Sequence[Column] | None, keys: Sequence[Column]
+) -> pd.Index[Any]:
+    """Return the column labels of a pivot table: levels of its statistics, values and keys, if given."""
+    levels: list[pd.Index[Any]] = [] if kinds is None else [pd.Index(kinds)]
+    levels += [] if values is None else [name_index(values)]
+    levels += [cell_index([key], "groupby") for key in keys]
+    if len(levels) == 1:
+        return levels[0]
+    return pd.MultiIndex.from_product(levels)

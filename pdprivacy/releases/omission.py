@@ -28,13 +28,11 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import Release
-from pdprivacy.releases import clustering, moments, selection, tables
+from pdprivacy.release.spec import Labels, Release, columns_of
+from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import priced
-from pdprivacy.releases.columns import Labels, columns_of
-from pdprivacy.releases.parts import by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
-from pdprivacy.secret import Secret
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
@@ -201,7 +199,7 @@ def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str,
 
 
 STATISTICS: dict[str, Compared] = {
-    "count": Compared((tables.count,), _of_numbers, grows=True),
+    "count": Compared((histograms.count,), _of_numbers, grows=True),
     "kmeans": Compared((clustering.kmeans,), _of_centers, "normalised intracluster variance"),
     "kmedian": Compared((clustering.kmedian,), _of_centers, "mean distance"),
     "max": Compared((selection.max,), _of_numbers, exact=np.max),
@@ -210,7 +208,7 @@ STATISTICS: dict[str, Compared] = {
     "min": Compared((selection.min,), _of_numbers, exact=np.min),
     "mode": Compared((selection.mode,), _of_labels, "probability of a wrong mode", single=True, chance=True),
     "noisy_average": Compared(
-        (moments.sum, tables.count),
+        (moments.sum, histograms.count),
         _of_numbers,
         exact=np.mean,
         single=True,
@@ -331,14 +329,6 @@ class _Way:
 ALL_RECORDS = _Way((), None, Fraction(1))
 
 
-class _Simulation(NamedTuple):
-    """How often the releases are repeated, their random numbers, and whether progress is shown."""
-
-    repetitions: Any
-    rng: RandomState
-    progress: bool | None
-
-
 def _compared(
     protected: Protected,
     comparison: _Comparison,
@@ -346,10 +336,12 @@ def _compared(
     ways: Sequence[_Way],
     names: Sequence[str],
     drawing: Callable[[], Draw],
-    simulation: _Simulation,
+    repetitions: Any,
+    rng: RandomState,
+    progress: bool | None,
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
-    repetitions = checks.whole(simulation.repetitions, "repetitions", 2, MOST_REPETITIONS)
+    repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
     wholes = [loss(level, comparison.options.get("delta", 0)) for level in levels]
     costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
     feasible = [way for way in ways if any(costs[way])]
@@ -359,7 +351,7 @@ def _compared(
             "a larger epsilon, or m and M nearer to each other; pdprivacy.suppression.outlier_floor(m, M) "
             "must be below it.",
         )
-    state, progress = noise.simulator(simulation.rng), simulation.progress
+    state = noise.simulator(rng)
     places = list(product([ALL_RECORDS, *feasible], range(repetitions)))
     turns = shown(places, len(places), comparison.name, progress, long=True, timed=True)
     for cost in wholes:
@@ -488,8 +480,7 @@ def compare_sampling(
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
-    simulation = _Simulation(repetitions, rng, progress)
-    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, simulation)
+    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
     return confidential(frame, "compare_sampling", **_words(protected, comparison))
 
 
@@ -585,8 +576,7 @@ def compare_suppression(
 
         return draw
 
-    simulation = _Simulation(repetitions, rng, progress)
-    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, simulation)
+    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
     return confidential(frame, "compare_suppression", **_words(protected, comparison), distance=distance)
 
 

@@ -5,35 +5,38 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from pdprivacy import releases
 from pdprivacy.checks import real, whole
-from pdprivacy.errors import ParameterError
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
 from pdprivacy.hints import unknown, with_hints
-from pdprivacy.metadata import KEY, PLAN
+from pdprivacy.metadata import KEY, PLAN, cell_labels
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.assumed import Assumption
 from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import aggregates, moments, regression, tables
+from pdprivacy.releases import PLANNED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
-from pdprivacy.releases.selection import SELECTORS
 from pdprivacy.request import Bounding
-from pdprivacy.show.tracebacks import short_traceback, short_tracebacks
 from pdprivacy.show.view import View
+from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
+
+__all__ = ["PLANS", "PLANS_BY_GROUP", "Assumption", "GroupPlans"]
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupPlanMethods
 else:  # a plan makes them by name
     GroupPlanMethods = object
 
-__all__ = ["PLANS", "PLANS_BY_GROUP", "VERBS", "GroupPlans"]
 
 _GROUPS = 'private.dp.plan.groupby("region")'
 
@@ -48,11 +51,6 @@ TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
 DRAWN = {"rng", "release_id", "releases"}
 """Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
-VERBS = {
-    name: getattr(module, name)
-    for module in (aggregates, moments, regression, tables)
-    for name in module.__all__
-}
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
@@ -199,21 +197,7 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     }
     if "unit" in error:  # dates, with errors that are times
         columns |= {name: times(value) for name, value in columns.items() if name != "scale"}
-    return pd.DataFrame(columns, index=_labels(released))
-
-
-def _labels(released: pd.Series[Any] | pd.DataFrame) -> pd.Index[Any]:
-    """Return the labels of each released number: of its row, then of its column, with nulls."""
-    if isinstance(released, pd.Series):
-        return released.index
-    rows, columns = released.index, released.columns
-    places = np.indices(released.shape).reshape(2, -1)
-    levels = [
-        axis.get_level_values(level).take(place)
-        for axis, place in zip((rows, columns), places, strict=True)
-        for level in range(axis.nlevels)
-    ]
-    return pd.MultiIndex.from_arrays(levels, names=[*rows.names, *columns.names])
+    return pd.DataFrame(columns, index=cell_labels(released.axes))
 
 
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:
@@ -231,12 +215,10 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.MultiIndex.from_tuples(labels, names=table.index.names[:2]), axis=0)
 
 
-PLANS = {name: _planned(name, verb) for name, verb in VERBS.items()}
+PLANS = {name: _planned(name, getattr(releases, name)) for name in PLANNED}
 """The plan of each release by name; see `PlanDP` of the accessor."""
 
-PLANS_BY_GROUP = {
-    name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name not in SELECTORS
-}
+PLANS_BY_GROUP = {name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
 """The plan of each release per key; selections cannot be planned."""
 
 
@@ -270,3 +252,83 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
 
 for _name, _plan in PLANS_BY_GROUP.items():
     setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A table of ``rows`` records without nulls, spread evenly over all cells.
+
+    ``at``: the mean of each number, or its variance in a plan of variances. By default
+    the middle of the bounds, and the variance of uniform values; covariances are zero.
+    """
+
+    rows: int
+    at: float | None = None
+
+    def answer(self, read: Read) -> Any:
+        """Return the answer to a read, of this table; ParameterError where ``at`` is out of bounds."""
+        match read.name, read.args:
+            case ("rows", ()) | ("present", _):
+                return self.rows
+            case "table", (columns, method):
+                return self._cells(math.prod(column.cells(method) for column in columns))
+            case "bins", (column, edges):
+                return self._cells(len(edges) - 1 + int(column.nullable))
+            case "sum", (quantity,):
+                return self.rows, self.rows * self._mean(quantity)
+        quantities, keys, method = read.args
+        return self._grouped(quantities, keys, method, products=dict(read.options)["products"])
+
+    def _cells(self, cells: int) -> NDArray[np.int64]:
+        if self.at is not None:
+            return np.full(cells, round(self.at))
+        counts = np.full(cells, self.rows // cells)
+        counts[: self.rows % cells] += 1
+        return counts
+
+    def _mean(self, quantity: Quantity) -> int:
+        if self.at is None:
+            return 0 if quantity.low <= 0 <= quantity.high else (quantity.low + quantity.high) // 2
+        _check(self.at, quantity.lower, quantity.upper)
+        steps = round((self.at - quantity.center) / quantity.grid)
+        return min(max(steps, quantity.low), quantity.high)
+
+    def _square(self, quantity: Quantity) -> int:
+        """The mean square about the centre, in steps."""
+        if self.at is not None:
+            _check(self.at, 0.0, (quantity.upper - quantity.lower) ** 2 / 2)
+        middle = (quantity.high + quantity.low) / 2  # about 0, unless the quantity is not centred
+        variance = (quantity.high - quantity.low) ** 2 / 12 + middle**2
+        if self.at is not None:
+            variance = self.at / quantity.grid**2
+        return round(min(variance, quantity.reach**2))
+
+    def _grouped(
+        self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
+    ) -> GroupedSums:
+        rows = Assumption(self.rows)._cells(math.prod(key.cells(method) for key in keys)).tolist()
+        if quantities[0].weighs and (len(quantities) == 2 or method != "groupby"):
+            return self._weighted(quantities, rows, products=products)
+        sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
+        spare = 0 if keys else 1  # the divisor of a variance of all records is n - 1
+        squares = {
+            (i, j): [max(n - spare, 0) * self._square(quantities[i]) if i == j else 0 for n in rows]
+            for i in range(len(quantities))
+            for j in range(i, len(quantities))
+        }
+        return GroupedSums(rows, sums, squares if products else {})
+
+    def _weighted(self, quantities: Sequence[Quantity], rows: list[int], *, products: bool) -> GroupedSums:
+        """Sums for weights in the middle of their bounds; ``at``: the weight of a cell, or the mean."""
+        weight, middle = quantities[0], (quantities[0].low + quantities[0].high) // 2
+        if not products:
+            total = None if self.at is None else round(self.at / weight.grid)
+            return GroupedSums(rows, [[n * middle if total is None else total for n in rows]], {})
+        mean = self._mean(quantities[1])
+        sums = [[n * middle for n in rows], [n * mean for n in rows]]
+        return GroupedSums(rows, sums, {(0, 1): [n * middle * mean for n in rows]})
+
+
+def _check(at: float, lower: float, upper: float) -> None:
+    if not lower <= at <= upper:
+        raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")

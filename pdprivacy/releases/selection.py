@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -14,21 +14,31 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
+from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import attach, dated, public_rows, timelines_of
-from pdprivacy.release.result import LEVEL
-from pdprivacy.release.spec import MAX_CELLS, Call, Drawn, Release, spelled
+from pdprivacy.release.publish import LEVEL, attach, dated, public_rows, timelines_of
+from pdprivacy.release.spec import (
+    MAX_CELLS,
+    Call,
+    Drawn,
+    Release,
+    Split,
+    cell_index,
+    columns_of,
+    name_index,
+    spelled,
+    weighted_columns,
+    weights_of,
+)
+from pdprivacy.release.spec import Labels as Names
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
-from pdprivacy.releases.columns import Labels as Names
-from pdprivacy.releases.columns import Split, cell_index, columns_of, name_index, weighted_columns, weights_of
 from pdprivacy.request import Request
 from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, weight_of
 
 __all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
 
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 R = TypeVar("R")
 
 DRAW = 10**4
@@ -557,9 +567,3 @@ def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
     broken = any(isinstance(label, float) for label in labels)
     whole = (abs(label) for label in labels if isinstance(label, int))
     return object if broken and any(label > EXACT for label in whole) else None
-
-
-SELECTORS: dict[Hashable, Callable[..., Any]] = {
-    function.__name__: function for function in (max, median, min, mode, quantile, top_k)
-}
-"""The releases of this module by name."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from numbers import Number
-from typing import Any, Literal, TypeAlias, TypedDict, cast, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
+from pdprivacy.release.spec import Labels, check_cells, columns_of
 from pdprivacy.release.tasks import calibrate, released_by
-from pdprivacy.releases.columns import Labels, check_cells, columns_of
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
@@ -41,6 +41,8 @@ Integers: TypeAlias = NDArray[np.int64]
 
 Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
 Overall: TypeAlias = Literal["max", "sum"]
+
+Frame = TypeVar("Frame", "pd.Series[Any]", pd.DataFrame)
 
 MOST_LEVELS = 10_000
 
@@ -92,9 +94,9 @@ DEFAULTS: dict[str, Any] = {
 NOISE = {name: DEFAULTS[name] for name in Noise.__annotations__}
 
 
-def confidential(frame: pd.DataFrame, kind: str, **words: Any) -> pd.DataFrame:
+def confidential(frame: Frame, kind: str, **words: Any) -> Frame:
     """Return the frame marked as confidential, in its print and in its ``attrs``, with words about it."""
-    if not any(frame.columns.names):
+    if isinstance(frame, pd.DataFrame) and not any(frame.columns.names):
         frame.columns.name = MARK
     frame.attrs[KEY] = {MARK: kind, **words}
     return frame

@@ -31,8 +31,7 @@ from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import spelled
-from pdprivacy.releases.columns import Labels, check_cells, columns_of
+from pdprivacy.release.spec import Labels, check_cells, columns_of, spelled
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,

@@ -1,56 +1,51 @@
-"""Counts and contingency tables."""
+"""Contingency tables: their cells, shares, margins and constraints, and the risk of a released table."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from pdprivacy import risk
+from pdprivacy import postprocess, risk
+from pdprivacy.checks import flag, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
-from pdprivacy.privacy import Confidential, Rational
+from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, counts, release_of, series, whole_counts
-from pdprivacy.release.result import Result
-from pdprivacy.release.spec import Call, Price, Release, noised
-from pdprivacy.release.tasks import calibrate, released_by
-from pdprivacy.releases.columns import (
+from pdprivacy.release.publish import Errors, Floats, Made, Result, release_of
+from pdprivacy.release.spec import (
+    Call,
     Labels,
-    Split,
+    Price,
+    Release,
     cell_index,
     check_cells,
-    check_flag,
-    columns_of,
-    name_index,
+    noised,
     weighted_columns,
-    weights_of,
 )
-from pdprivacy.releases.margins import Constraint, constrained, with_margins
-from pdprivacy.request import Options, Request
+from pdprivacy.release.tasks import calibrate, released_by
+from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import (
+    Answer,
     CellCounts,
-    Distinct,
-    Rows,
     Scope,
-    Sums,
+    Statistic,
+    TreeCells,
     WeightedCells,
     weight_of,
 )
+from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
 
-__all__ = ["count", "crosstab", "histogram", "nunique", "value_counts"]
-
-MOST_BINS = 10**6
+__all__ = ["crosstab"]
 
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
@@ -62,171 +57,16 @@ MOST_RISK_DEVIATION = 10**4
 """The largest standard deviation of noise at which risk is estimated; more leaves no information."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
+Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
+CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
+
+AXES = {"all": None, "index": 1, "columns": 0}
+"""The axis of a table over which shares sum to one."""
 
 
-@noised("geometric")
-def count(
-    protected: Protected,
-    columns: Labels | None = None,
-    *,
-    epsilon: Rational,
-    split: Split = None,
-    weights: Hashable | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Count all records (``columns=None``, labelled "rows"), or the records without null in each column.
-
-    Under "replace_one" without a filter the number of rows is public: use ``len``.
-
-    ``weights``: a column of weights, whose sum over all records is released instead of their number, labelled
-    "rows", with Laplace noise instead of geometric. Not for counts of columns. Sensitivity as `sum`.
-
-    Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
-    >>> private = frame.dp.protect(schema, epsilon=1)
-    >>> private.dp.count(epsilon=0.5, rng=1)
-    rows    999
-    dtype: int64
-    """
-    chosen = () if columns is None else columns_of(protected, columns, "count")
-    for column in chosen:
-        if column.role == "identifier":
-            column.labels("count")  # refuses
-    if weights is not None:
-        return _weight_of_all(protected, columns, weights, epsilon, noise)
-    if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
-        raise ParameterError(
-            "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
-        )
-    call = Call.of("count", epsilon, noise, chosen)
-    statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
-    index = name_index(chosen) if chosen else pd.Index(["rows"])
-    return release_of(protected, call, statistic, partial(counts, call, index, None))
-
-
-def _weight_of_all(
-    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
-) -> Release[pd.Series[Any]]:
-    """The sum of the weights of all records."""
-    _, weight = weighted_columns(protected, columns, weights, "count")
-    if columns is not None or weight is None:
-        raise ParameterError(
-            "'weights' of 'count' are those of all records, not of columns.", "leave columns or weights out."
-        )
-    call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
-    statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
-    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
-
-
-@noised("geometric")
-def value_counts(
-    protected: Protected,
-    columns: Labels,
-    *,
-    epsilon: Rational,
-    normalize: bool = False,
-    sort: bool = True,
-    dropna: bool = False,
-    constraint: Constraint | None = None,
-    branching: int = 2,
-    weights: Hashable | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Count the records per declared label, with labels of no record and, where declared, nulls.
-
-    ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
-    public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
-    without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
-    ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
-    instead of counts, with Laplace noise instead of geometric. Records without a weight are left out.
-
-    Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
-    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
-    the largest weight.
-
-    Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> flag = pa.Column(bool, metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
-    >>> private.dp.value_counts("ill", epsilon=0.5, rng=1)
-    ill
-    False    49
-    True     49
-    Name: count, dtype: int64
-    """
-    chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
-    noise = noise_of_cells(noise, weight)
-    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
-    return labels_counted(protected, call, normalize, sort, dropna, branching)
-
-
-def labels_counted(
-    protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
-) -> Release[pd.Series[Any]]:
-    """Return the release of the records per declared label, in each group where the call has keys."""
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        check_flag(name, given)
-    chosen, scope = call.columns, protected.scope
-    if dropna and any(column.nullable for column in chosen):
-        # as if no null was declared, which leaves out records with nulls
-        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
-    columns = (*call.by, *chosen)
-    check_cells(columns, "value_counts")
-    call = replace(call, normalize=("index" if call.by else "all") if normalize else None)
-    statistic, shape = constrained(cells_of(scope, columns, "value_counts", call.weights), call, branching)
-    index = cell_index(columns, "value_counts")
-    groups = math.prod(key.cells("value_counts") for key in call.by)
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        if not normalize:
-            return counts(call, index, "count", shape(result))
-        if not call.by:
-            return series(shape(result), index, "proportion")
-        shares = shape(result.reshaped((groups, -1)))
-        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
-        return series(flat, index, "proportion")
-
-    arrange = partial(largest_first, groups=groups) if sort else None
-    return release_of(protected, call, statistic, make, arrange=arrange)
-
-
-@noised("geometric")
-def nunique(
-    protected: Protected,
-    columns: Labels,
-    *,
-    epsilon: Rational,
-    split: Split = None,
-    **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Count the declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
-
-    ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
-    ``epsilon``; equal by default. Sensitivity 1 per column.
-
-    Returns a Series of int64 (float64 unless "geometric"), labelled by column.
-
-    Raises DeclarationError for a column without declared cells.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> region = pa.Column(str, pa.Check.isin(["north", "south", "west"]), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=9)
-    >>> private.dp.nunique("region", epsilon=9, rng=1)
-    region    2
-    dtype: int64
-    """
-    chosen = columns_of(protected, columns, "nunique")
-    for column in chosen:
-        check_cells([column], "nunique")
-    call = Call.of("nunique", epsilon, noise, chosen)
-    statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
-    return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
+def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
+    """Return counts as integers if the noise is on the integers."""
+    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
 
 
 def noise_of_cells(noise: Options, weight: Column | None) -> Options:
@@ -246,84 +86,6 @@ def cells_of(
     if weight is None:
         return CellCounts(columns, scope, method, edges)
     return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
-
-
-def largest_first(made: Made[Any], groups: int) -> Made[Any]:
-    """The labels of each group in the order of their released numbers (the mean over several releases)."""
-    released, errors = made
-    values = released if isinstance(released, pd.Series) else released.mean(axis=1)
-    table = values.to_numpy().reshape(groups, -1)
-    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
-    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
-    return released.iloc[order], errors.reordered(order)
-
-
-@noised("geometric")
-def histogram(
-    protected: Protected,
-    column: Hashable,
-    bins: int | Sequence[float] | None = None,
-    *,
-    epsilon: Rational,
-    weights: Hashable | None = None,
-    **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Count the records per bin of a numeric column: half-open bins, the last closed, as `numpy.histogram`.
-
-    ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
-    bounds, or None for the declared bins (10 equal ones where none are declared). Edges are public:
-    never take them from the data.
-
-    ``weights``: a column whose sums are released instead of counts, as in `value_counts`.
-
-    Returns a Series named "count" with a null bin where nulls are declared.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
-    >>> private = frame.dp.protect(schema, epsilon=1)
-    >>> private.dp.histogram("age", bins=[0, 40, 80, 120], epsilon=0.5, rng=1)
-    age
-    [0, 40)      499
-    [40, 80)     499
-    [80, 120]      0
-    Name: count, dtype: int64
-    """
-    chosen, weight = weighted_columns(protected, column, weights, "histogram")
-    if len(chosen) != 1:
-        raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
-    edges = _edges(chosen[0], bins)
-    call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
-    binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
-    index = cell_index([binned], "histogram")
-    statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
-    return release_of(protected, call, statistic, partial(counts, call, index, "count"))
-
-
-def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:
-    lower, upper = column.bounds("histogram")
-    if bins is None and column.bins is not None:
-        return column.bins
-    if bins is None or isinstance(bins, int | np.integer):
-        number = 10 if bins is None else int(bins)
-        if isinstance(bins, bool) or not 1 <= number <= MOST_BINS:
-            raise ParameterError(
-                f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).", "bins=10, or edges"
-            )
-        if not lower < upper:
-            raise ParameterError("'bins' must be edges where the declared bounds are one value.")
-        return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
-    try:
-        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes))
-    except (TypeError, ValueError, OverflowError):
-        edges = ()
-    if edges and any(isinstance(edge, Confidential) for edge in bins):
-        raise ParameterError("'bins' are published, and one of these edges was made of confidential counts.")
-    if len(edges) < 2 or len(edges) < len(bins) or not all(math.isfinite(edge) for edge in edges):
-        raise ParameterError("'bins' must be a number of bins, or at least two finite edges.")
-    if len(edges) > MOST_BINS or any(right <= left for left, right in itertools.pairwise(edges)):
-        raise ParameterError(f"'bins' must be strictly increasing edges, at most {MOST_BINS} of them.")
-    return edges
 
 
 @noised("geometric")
@@ -392,7 +154,7 @@ def crosstab(
             f"'normalize' must be False, True, 'all', 'index' or 'columns' (got {got(normalize)}).",
             "normalize=True for shares of all, 'index' of each row",
         )
-    check_flag("margins", margins)
+    flag(margins, "margins")
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError(
             "'index' and 'columns' share a column.", 'private.dp.crosstab("region", "health", epsilon=0.1)'
@@ -490,3 +252,235 @@ def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[Additive
         return [released_by(noise, price.parts[0], spent_request.bounding)]
     except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
         return []
+
+
+# ---------------------------------------------------------------- shares, margins and constraints
+
+
+def _measured(result: Result) -> Floats:
+    """The noisy cells whose errors are known; of a bounded tree not those that are made of its nodes."""
+    values = np.asarray(result.answer.values)
+    if result.bounding is None:
+        return values
+    return result.noisy[0].values[: values.size].reshape(values.shape)
+
+
+def _shares_of(result: Result, *, axis: int | None, total: int | None) -> Result:
+    """Shares of the public total, or of noisy totals (of all, of rows or of columns), with their errors."""
+    values = np.asarray(result.answer.values)
+    if total is None:
+        measured, members = _measured(result), values.size if axis is None else values.shape[axis]
+        wholes = [cells.sum(axis=axis, keepdims=axis is not None) for cells in (values, measured)]
+        return _noisy_shares(result, (values, measured), wholes, 1.0, members)
+    rows = max(total, 1)
+
+    def interval(level: float) -> Ends:
+        lower, upper = result.interval(level)
+        return lower / rows, upper / rows
+
+    error = np.full(values.shape, float(result.answer.standard_error) / rows)
+    shares = Answer(values / rows, error, 0.0, 0.0, 1.0, interval)
+    return result.transformed(lambda _: shares, bias_known=False)
+
+
+def _noisy_shares(
+    result: Result,
+    counts: Sequence[Floats],
+    wholes: Sequence[Floats],
+    size: Any,
+    members: Any,
+    kept: Any = ...,
+) -> Result:
+    """Shares of counts of ``size`` cells each in noisy wholes of ``members`` cells, those that are ``kept``.
+
+    Counts and wholes: first as they are released, then as they were measured.
+    """
+    answer, std = result.answer, float(result.answer.standard_error)
+    measured = Noisy(counts[1], std, result.noisy[0].tail)
+    divisor = np.maximum(wholes[0], answer.largest_term)
+    shares = counts[0] / divisor
+    # to first order
+    spread = np.maximum(size * (1 - 2 * shares) + members * shares**2, 0.0)
+    error = std * np.sqrt(spread) / divisor
+
+    def interval(level: float) -> Ends:
+        lower, upper = of_shares(level, measured, wholes[1], size, members)
+        return lower[kept], upper[kept]
+
+    made = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)
+    if answer.effective is not None:
+        effective = np.broadcast_to(answer.effective(wholes[0], members), shares.shape)
+        made = replace(made, effective_rows=effective[kept])
+    return result.transformed(lambda _: made, bias_known=False)
+
+
+def with_margins(
+    table: Result, call: Call, labels: list[pd.Index[Any]], shape: Callable[[Result], Result]
+) -> tuple[Result, list[pd.Index[Any]], Errors]:
+    """The table with "All", and its labels and errors.
+
+    These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
+    the consistent numbers that ``shape`` makes, so that they are consistent, too.
+    """
+    size = _summed(np.ones(np.shape(table.answer.values)))
+    names = [_all_label(label) for label in labels]
+    if call.normalize is None:
+        made = _counts_with_margins(table, size)
+        errors = _errors_of_sums(made.errors, table.errors, size, float(table.answer.standard_error))
+    else:
+        # as pandas: shares per row have no column of ones, shares per column no row of them
+        kept = {"all": (True, True), "index": (True, False), "columns": (False, True)}[call.normalize]
+        names = [name if keep else label for name, label, keep in zip(names, labels, kept, strict=True)]
+        made = _shares_with_margins(table, call.normalize, size)
+        errors = made.errors
+    if call.constraint is not None:
+        made = made.projected(_summed(np.asarray(shape(table).answer.values)))
+        errors = made.errors
+    return made, names, errors
+
+
+def _counts_with_margins(table: Result, size: Floats) -> Result:
+    """The counts with their sums, each of ``size`` cells."""
+    std, tail = float(table.answer.standard_error), table.noisy[0].tail
+    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
+
+    def interval(level: float) -> Ends:
+        half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
+        ends = measured - half, measured + half
+        for end, own in zip(ends, table.interval(level), strict=True):
+            end[:-1, :-1] = own
+        return ends
+
+    # sums of bounded counts: not below zero, but of as many as there are cells
+    sums = Answer(whole, std * np.sqrt(size), 0.0, 0.0, math.inf, interval)
+    sums = replace(sums, effective_rows=table.answer.effective_rows)
+    return table.transformed(lambda _: sums, bias_known=False)
+
+
+def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
+    """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
+    counts = [_summed(np.asarray(table.answer.values)), _summed(_measured(table))]
+    place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
+    kept = {"all": np.s_[:, :], "index": np.s_[:, :-1], "columns": np.s_[:-1, :]}[normalize]
+    return _noisy_shares(table, counts, [cells[place] for cells in counts], size, size[place], kept)
+
+
+def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
+    """The errors of a table with its sums: of a bias that adds up, the largest is known, and no other."""
+    if cells.bias is None:
+        return sums
+
+    def with_cells(of_cells: Any, of_sums: Any) -> Floats:
+        found = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
+        shape = (size.shape[0] - 1, size.shape[1] - 1)
+        found[:-1, :-1] = np.broadcast_to(of_cells, shape)
+        return found
+
+    if cells.worst_bias is None:
+        return replace(sums, bias=with_cells(cells.bias, np.nan), rmse=with_cells(cells.rmse, np.nan))
+    worst = size * cells.worst_bias
+    # neither clamping nor truncation makes the variance of log-concave noise larger
+    return replace(
+        sums,
+        bias=with_cells(cells.bias, np.nan),
+        rmse=with_cells(cells.rmse, np.nan),
+        worst_bias=worst,
+        worst_rmse=with_cells(cells.worst_rmse, np.sqrt(size * std**2 + worst**2)),
+    )
+
+
+def _summed(cells: Floats) -> Floats:
+    """A table with the sums of its rows and columns."""
+    across = cells.sum(axis=1, keepdims=True)
+    return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
+
+
+def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
+    """The index with "All" at its end, as `pandas.crosstab` names it."""
+    if isinstance(index, pd.MultiIndex):
+        last = ("All", *[""] * (index.nlevels - 1))
+        return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
+    return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)
+
+
+def constrained(
+    cells: CellCounts | WeightedCells, call: Call, branching: int
+) -> tuple[Statistic, Callable[[Result], Result]]:
+    """Return the measured statistic of a constraint, and the function that makes the released table."""
+    constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
+    axis = None if normalize is None else AXES[normalize]
+    whole(branching, "branching", 2)
+    if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):
+        raise ParameterError(
+            "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
+            "leave bounds out.",
+        )
+    if constraint is None:
+        return cells, partial(_shares_of, axis=axis, total=None) if normalize else _unchanged
+    _check_constraint(constraint, call, total)
+    if constraint == "nonnegative":
+        return cells, partial(_nonnegative, whole=call.weights is None)
+    if constraint == "hierarchy":
+        assert isinstance(cells, CellCounts)
+        return TreeCells(cells, branching), partial(_of_tree, normalize=bool(normalize), total=total)
+    project = getattr(postprocess, constraint)
+
+    def shape_of(result: Result) -> Result:
+        if not normalize:
+            values = postprocess.integers(project(result.answer.values, total), total)
+            return result.projected(values)
+        shares = _shares_of(result, axis=axis, total=total if axis is None else None)
+        values = project(shares.answer.values, 1.0, axis)
+        return shares.projected(values)
+
+    return cells, shape_of
+
+
+def _check_constraint(constraint: str, call: Call, total: int | None) -> None:
+    """Refuse an unknown constraint, or one that cannot be met, before anything is charged."""
+    normalize = call.normalize
+    if call.margins and normalize in ("index", "columns"):
+        raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
+    if not isinstance(constraint, str) or constraint not in CONSTRAINTS:
+        raise ParameterError(
+            f"'constraint' must be one of {', '.join(map(repr, CONSTRAINTS))} (got {got(constraint)})."
+        )
+    if constraint == "nonnegative" and normalize:
+        raise ParameterError(
+            "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."
+        )
+    if constraint == "hierarchy" and call.weights is not None:
+        raise ParameterError(
+            "constraint='hierarchy' is for counts, not for sums of weights.",
+            "leave constraint or weights out.",
+        )
+    if constraint == "hierarchy" and normalize in ("index", "columns"):
+        raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
+    kept = constraint not in ("nonnegative", "hierarchy")
+    if kept and not normalize and total is None:
+        what = "number of rows" if call.weights is None else "sum of the weights"
+        raise ParameterError(
+            f"constraint={constraint!r} needs the {what}, which is private here.",
+            "normalize=True for shares that sum to one, or constraint='nonnegative'.",
+        )
+
+
+def _unchanged(result: Result) -> Result:
+    return result
+
+
+def _nonnegative(result: Result, *, whole: bool) -> Result:
+    values = postprocess.nonnegative(result.answer.values)
+    return result.projected(postprocess.integers(values) if whole else values)
+
+
+def _of_tree(result: Result, *, normalize: bool, total: int | None) -> Result:
+    """Whole counts, or shares of their total, of the consistent leaves of a tree."""
+    leaves = np.asarray(result.answer.values)
+    if normalize:
+        shares = _shares_of(result, axis=None, total=None)
+        even = postprocess.rescale(shares.answer.values)  # where all leaves are zero
+        return shares.projected(even)
+    whole = int(np.rint(leaves.sum())) if total is None else total
+    counts = postprocess.integers(postprocess.rescale(leaves, whole), whole)
+    return result.projected(counts)

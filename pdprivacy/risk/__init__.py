@@ -27,12 +27,12 @@ array([0.375, 0.5  ])
 
 import sys
 
+from pdprivacy.errors import short_functions
 from pdprivacy.risk.compositions import Average, Cells, HasCdf, NoNoise, OnlyNoise
 from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact_risk import expected_cost
 from pdprivacy.risk.likelihood import SizeModel, Sizes, dirichlet_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated
-from pdprivacy.show.tracebacks import short_functions
 
 __all__ = [
     "Attack",

@@ -72,13 +72,7 @@ def to_frame(released: Any) -> pd.DataFrame:
     if not view.selected and np.isfinite(view.half).any():
         found: Any = metadata.interval(kept)
         parts = [found.iloc[:, at : at + width].to_numpy().ravel() for at in range(0, 4 * width, width)]
-    places = np.indices(kept.shape).reshape(kept.ndim, -1)
-    levels = [
-        axis.get_level_values(level).take(place)
-        for axis, place in zip(kept.axes, places, strict=True)
-        for level in range(axis.nlevels)
-    ]
-    index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
+    index = metadata.cell_labels(kept.axes)
     return pd.DataFrame(dict(zip(PIECES, parts, strict=True)), index=index).infer_objects()
 
 

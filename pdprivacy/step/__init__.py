@@ -32,7 +32,7 @@ from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.protection.protect import protect
 from pdprivacy.step.folder import Folder, check_file_name, digest_of
 from pdprivacy.step.keeper import Purse, StepKeeper, another_ledger, argument_texts, differing
-from pdprivacy.storage.file_formats import check_pyarrow
+from pdprivacy.storage import check_pyarrow
 from pdprivacy.storage.shapes import Json
 
 __all__ = ["release_step"]

@@ -16,8 +16,7 @@ from typing import Any
 
 from pdprivacy import disk
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
-from pdprivacy.storage import sync, write
-from pdprivacy.storage.file_formats import from_bytes
+from pdprivacy.storage import from_bytes, sync, write
 from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
 __all__ = ["STORED", "Folder", "check_file_name", "digest_of"]

@@ -43,7 +43,7 @@ from pdprivacy.release.spec import Asked, Release
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
-from pdprivacy.storage.file_formats import from_bytes, to_bytes
+from pdprivacy.storage import from_bytes, to_bytes
 from pdprivacy.storage.shapes import Released, check_labels
 
 __all__ = [

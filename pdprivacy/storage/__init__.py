@@ -2,26 +2,50 @@
 
 `read_release` reads and verifies what ``released.dp.save(path)`` and the steps of pipelines write. Files are
 written whole and durably, or not at all.
+
+A Parquet file is what pandas writes, with ``attrs["dp"]`` in it, so that anything that reads Parquet can read
+it. Another key of ``attrs`` holds as JSON what pandas does not restore: that the release is a Series, labels
+that are not text, nulls among labels, and cells that are labels. Beside a CSV file is a JSON file of both.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import json
 import os
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import pandas as pd
 
 from pdprivacy import checks, disk
-from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
-from pdprivacy.metadata import check_release
-from pdprivacy.storage import file_formats
-from pdprivacy.storage.shapes import Released, attempt, verified
+from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, check_one_of, got
+from pdprivacy.metadata import KEY, check_release
+from pdprivacy.storage import shapes
+from pdprivacy.storage.shapes import SHAPE, Json, Released, attempt, verified
 
-__all__ = ["load", "read_release", "save", "sync", "write", "written"]
+__all__ = [
+    "check_pyarrow",
+    "from_bytes",
+    "load",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "read_release",
+    "save",
+    "sync",
+    "to_bytes",
+    "write",
+    "written",
+]
 
 FORMATS = ("parquet", "csv", "json")
 PARQUET = b"PAR1"
@@ -67,12 +91,12 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
     if kind is None:
         raise _unknown(name, TRY)
     if kind == "parquet":
-        file_formats.check_pyarrow()
-        files = {name: file_formats.to_bytes(kept)[0]}
+        check_pyarrow()
+        files = {name: to_bytes(kept)[0]}
     elif kind == "json":
-        files = {name: file_formats.write_json(kept)}
+        files = {name: write_json(kept)}
     else:
-        data, beside = file_formats.write_csv(kept)
+        data, beside = write_csv(kept)
         files = {name + BESIDE: beside, name: data}
     if packed:
         files[name] = gzip.compress(files[name], mtime=0)
@@ -129,10 +153,10 @@ def load(name: str, format: str | None = None) -> Released:  # noqa: A002
     where = f"The file {name!r}"
     kind, packed = _format(name, format)
     if kind == "parquet":
-        file_formats.check_pyarrow()
+        check_pyarrow()
     data = _contents(name)
     if kind == "parquet" or (kind is None and data.startswith(PARQUET)):
-        return file_formats.read_parquet(data, where)
+        return read_parquet(data, where)
     if kind is None:
         raise _unknown(name, PICKLE)
     text, failure = attempt(lambda: gzip.decompress(data) if packed else data, OSError, EOFError, zlib.error)
@@ -141,7 +165,7 @@ def load(name: str, format: str | None = None) -> Released:  # noqa: A002
             f"{where} is damaged: it cannot be unpacked ({failure}).", "restore it from a copy."
         )
     if kind == "json":
-        return file_formats.read_json(text, where)
+        return read_json(text, where)
     beside = Path(name + BESIDE)
     if not beside.is_file():
         raise MetadataError(
@@ -149,7 +173,7 @@ def load(name: str, format: str | None = None) -> Released:  # noqa: A002
             "numbers and no release.",
             "keep the two files together that released.dp.save wrote.",
         )
-    return file_formats.read_csv(text, _contents(str(beside)), where)
+    return read_csv(text, _contents(str(beside)), where)
 
 
 def _contents(name: str) -> bytes:
@@ -209,3 +233,222 @@ def sync(folder: Path) -> None:
     """Make the names in a folder durable, where the system supports that."""
     with suppress(OSError):
         disk.sync(folder)
+
+
+__all__ += ["write_csv", "write_json"]
+
+LARGEST = 2**31 - 1
+"""The largest metadata of a file, in bytes."""
+ATTRS = b"PANDAS_ATTRS"
+"""The key under which pandas stores ``attrs`` in a file."""
+
+
+def check_pyarrow() -> None:
+    """Raise MissingExtraError where pyarrow is not installed."""
+    if find_spec("pyarrow") is None:
+        raise MissingExtraError(
+            "Releases are stored as Parquet, which needs pyarrow.", 'pip install "pdprivacy[parquet]".'
+        )
+
+
+def to_bytes(released: Released) -> tuple[bytes, Released]:
+    """Return the file of a release, and the release as it is read from the file.
+
+    Raises ParameterError for labels of a kind that no file can hold; MetadataError where the file would not
+    give the same release back.
+    """
+    frame = shapes.framed(released)
+    columns = [  # cells that are labels as text, for readers other than this package
+        column if column.dtype.kind in "biuf" else column.map(str).astype(object)
+        for column in (frame.iloc[:, place] for place in range(frame.shape[1]))
+    ]
+    attrs = {KEY: released.attrs[KEY], SHAPE: shapes.shape_of(released)}
+    for rows, names in (
+        (_readable(frame.index), _readable(frame.columns, nulls="")),
+        (pd.RangeIndex(len(frame)), pd.Index([f"column {place}" for place in range(frame.shape[1])])),
+    ):
+        # whatever pandas and Arrow raise for two columns of one name, and the like
+        written, _ = attempt(partial(_written, columns, rows, names, attrs), Exception)
+        if written is not None:
+            return written
+    raise MetadataError("The release cannot be written so that it is read as it was.")
+
+
+def _written(
+    columns: list[pd.Series[Any]], rows: pd.Index[Any], names: pd.Index[Any], attrs: Json
+) -> tuple[bytes, Released]:
+    """Return the file with these axes, and what is read from it.
+
+    The file is what pandas writes, but pandas copies ``attrs``, which may be megabytes, with every column.
+    """
+    from pyarrow import Table, parquet
+
+    buffer = io.BytesIO()
+    plain = pd.DataFrame({place: column.to_numpy() for place, column in enumerate(columns)})
+    table = Table.from_pandas(plain.set_axis(rows, axis=0).set_axis(names, axis=1))
+    facts = {**table.schema.metadata, ATTRS: json.dumps(attrs).encode()}
+    parquet.write_table(table.replace_schema_metadata(facts), buffer)
+    return buffer.getvalue(), from_bytes(buffer.getvalue())
+
+
+def _readable(axis: pd.Index[Any], nulls: str | None = None) -> pd.Index[Any]:
+    """Return the axis for readers other than this package: text, whole numbers, and floats in rows."""
+    names = [name if name is None else str(name) for name in axis.names]
+    if isinstance(axis, pd.RangeIndex):
+        return axis.set_names(names)
+    levels = [shapes.plain_labels(axis.get_level_values(place), nulls) for place in range(axis.nlevels)]
+    if len(levels) > 1:
+        return pd.MultiIndex.from_arrays(levels, names=names)
+    single: pd.Index[Any] = pd.Index(levels[0], name=names[0], tupleize_cols=False)
+    return single
+
+
+def from_bytes(data: bytes, name: str | None = None) -> Released:
+    """Return the release in a file, verified; raise MetadataError as `pdprivacy.read_release`.
+
+    ``name``: of the file, for errors.
+    """
+    where = "The file" if name is None else f"The file {name!r}"
+    return shapes.verified(read_parquet(data, where), where)
+
+
+def read_parquet(data: bytes, where: str) -> Released:
+    """Return what a file holds, as it was saved or as pandas reads it; it may not be a release.
+
+    ``where``: the file, for errors. Raises MetadataError for a file that cannot be read.
+    """
+    frame, failure = attempt(
+        lambda: pd.read_parquet(io.BytesIO(data), engine="pyarrow", thrift_string_size_limit=LARGEST),
+        Exception,  # whatever Arrow raises for bytes that are no Parquet
+    )
+    if frame is None:
+        raise MetadataError(
+            f"{where} is damaged, or no Parquet: it cannot be read ({failure}).", "restore it from a copy."
+        )
+    if SHAPE not in frame.attrs:
+        return frame
+    attrs: Any = frame.attrs
+    frame.attrs = {}
+    return shapes.restored(attrs, [frame.iloc[:, place].to_numpy() for place in range(frame.shape[1])], where)
+
+
+# ---------------------------------------------------------------- CSV and JSON
+
+Texts: TypeAlias = list[list[str]]
+
+NUMBERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys("iu", lambda text: int(text) if text else None),
+    "f": lambda text: float(text or "nan"),
+    "b": {"True": True, "False": False}.__getitem__,
+}
+"""Readers of cells, by the kind of their dtype."""
+
+
+def write_json(released: Released) -> bytes:
+    """Return the JSON file of a release: ``attrs["dp"]``, and its shape with all cells.
+
+    Raises ParameterError for labels of a kind that no file can hold; MetadataError where the file would not
+    give the same release back.
+    """
+    data = _json(released, cells=True)
+    shapes.verified(read_json(data))
+    return data
+
+
+def read_json(data: bytes, where: str = "The file") -> Released:
+    """Return the release in a JSON file, not verified; raise MetadataError for any other file."""
+    attrs = _attrs(data, where)
+    if "cells" not in attrs[SHAPE]:
+        raise MetadataError(
+            f"{where} holds the metadata of a CSV file, and no numbers.", "read the CSV file beside it."
+        )
+    return shapes.restored(attrs, [], where)
+
+
+def write_csv(released: Released) -> tuple[bytes, bytes]:
+    """Return the CSV file of a release and the JSON file beside it.
+
+    The table has the layout of `DataFrame.to_csv`. Each float has the digits that give it back. Errors as
+    `write_json`.
+    """
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(_grid(released))
+    data, beside = buffer.getvalue().encode(), _json(released)
+    read_csv(data, beside)
+    return data, beside
+
+
+def read_csv(data: bytes, beside: bytes, where: str = "The file") -> Released:
+    """Return the release in a CSV file and the JSON file beside it, verified.
+
+    Raises MetadataError where one of the two cannot be read, or where they do not belong together.
+    """
+    attrs = _attrs(beside, f"The file of metadata beside {where[0].lower()}{where[1:]}")
+    grid, failure = attempt(lambda: list(csv.reader(io.StringIO(data.decode("utf-8-sig"), ""))), Exception)
+    columns, missed = attempt(partial(_columns, grid or [], attrs[SHAPE]), *shapes.UNREADABLE)
+    if columns is None:
+        raise MetadataError(
+            f"{where} is damaged: it cannot be read as CSV ({failure or missed}).", "restore it from a copy."
+        )
+    released = shapes.restored(attrs, columns, where)
+    return shapes.verified(released, where, _grid(released) == grid)
+
+
+def _json(released: Released, *, cells: bool = False) -> bytes:
+    attrs = {KEY: released.attrs[KEY], SHAPE: shapes.shape_of(released, cells=cells)}
+    return json.dumps(attrs, allow_nan=False).encode()
+
+
+def _attrs(data: bytes, where: str) -> Json:
+    """Return what a JSON file holds; MetadataError for a file that no release was saved in."""
+    attrs, _ = attempt(lambda: json.loads(data), ValueError, RecursionError)
+    if not isinstance(attrs, dict) or not all(isinstance(attrs.get(part), dict) for part in (KEY, SHAPE)):
+        raise MetadataError(f"{where} is damaged, or no JSON of a release.", "restore it from a copy.")
+    return attrs
+
+
+def _grid(released: Released) -> Texts:
+    """Return the cells of a CSV file as text: header rows, and labels before numbers."""
+    frame = shapes.framed(released)
+    rows, columns = frame.index, frame.columns
+    names = ["" if name is None else str(name) for name in rows.names]
+    labels = _texts(columns)
+    if columns.nlevels == 1:
+        head = [[*names, *labels[0]]]
+    else:
+        head = [
+            ["" if name is None else str(name), *[""] * (rows.nlevels - 1), *level]
+            for name, level in zip(columns.names, labels, strict=True)
+        ]
+        head += [[*names, *[""] * len(columns)]] if any(names) else []
+    cells = [_cells(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    grid = [*head, *map(list, zip(*_texts(rows), *cells, strict=True))]
+    return [[cell.encode(errors="backslashreplace").decode() for cell in line] for line in grid]
+
+
+def _texts(axis: pd.Index[Any]) -> Texts:
+    """Return the labels of an axis as text, by level."""
+    levels = (axis.get_level_values(place) for place in range(axis.nlevels))
+    return [[str(label) for label in shapes.plain_labels(level, "")] for level in levels]
+
+
+def _cells(column: pd.Series[Any]) -> list[str]:
+    cells = column.tolist()
+    if column.dtype.kind == "f":
+        return ["" if cell is pd.NA or cell != cell else repr(cell) for cell in cells]
+    return ["" if cell is None or cell is pd.NA else str(cell) for cell in cells]
+
+
+def _columns(grid: Texts, shape: Json) -> list[Any]:
+    """Return the numbers in the cells of a CSV file, by column; nothing where the shape holds the cells."""
+    if "cells" in shape:
+        return []
+    names, heads = shape["rows"]["names"], 1 if shape["series"] else len(shape["columns"]["names"])
+    if heads > 1:
+        heads += any(name not in (None, "") for name in names)
+    columns = list(zip(*grid[heads:], strict=True))[len(names) :]
+    dtypes = shape["dtypes"] if isinstance(shape["dtypes"], list) else [shape["dtypes"]] * len(columns)
+    return [
+        [NUMBERS[pd.api.types.pandas_dtype(dtype).kind](text) for text in column]
+        for column, dtype in zip(columns, dtypes, strict=True)
+    ]

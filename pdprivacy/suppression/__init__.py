@@ -23,7 +23,7 @@ the privacy-utility tradeoff".
 
 import sys
 
-from pdprivacy.show.tracebacks import short_functions
+from pdprivacy.errors import short_functions
 from pdprivacy.suppression.amplification import (
     outlier_delta,
     outlier_epsilon,

@@ -460,7 +460,7 @@ most, and none is above 1 - m.
 
 
 class Amplification(Protocol):
-    """The interface of a way to choose a secret part, for `pdprivacy.secret`."""
+    """The interface of a way to choose a secret part, for `pdprivacy.releases.sampling`."""
 
     @property
     def one_delta(self) -> bool:

@@ -23,9 +23,8 @@ from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Budget
-from pdprivacy.command import declare
+from pdprivacy.command import declare, main
 from pdprivacy.command.declare import skeleton
-from pdprivacy.command.main import main
 from pdprivacy.errors import DeclarationError, ParameterError
 
 CANARY = "Zoltan-8831"
@@ -400,7 +399,7 @@ def test_names_are_written_so_that_python_reads_them_whatever_the_output_is(tmp_
     # the process begins with ASCII; the others are what it would begin with elsewhere
     code = """
 import io, sys
-from pdprivacy.command.main import main
+from pdprivacy.command import main
 for encoding in ("latin-1", "cp1252", "utf-8"):
     held, sys.stdout = sys.stdout, io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding)
     assert main(sys.argv[1:]) == 0

@@ -24,7 +24,7 @@ from pdprivacy.errors import (
     ParameterError,
 )
 from pdprivacy.schema.release_schema import violations
-from pdprivacy.storage.file_formats import from_bytes, to_bytes
+from pdprivacy.storage import from_bytes, to_bytes
 from pdprivacy.timeline import Timeline
 from tests.support import engine_frames
 from tests.support.neighbours import loss_of

@@ -50,7 +50,7 @@ from pdprivacy import (
     suppression,
 )
 from pdprivacy.checks import has_hash
-from pdprivacy.command.main import main
+from pdprivacy.command import main
 from pdprivacy.request import Options
 from tests.support.canaries import CANARY, CELL, NUMBER
 from tests.support.engine_frames import ON_NEWEST_PANDAS

@@ -333,7 +333,7 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
 
     with (
         mock.patch("pdprivacy.release.publish.published", numbers),
-        mock.patch("pdprivacy.release.result.Result.errors"),
+        mock.patch("pdprivacy.release.publish.Result.errors"),
     ):
         return getattr(dp, args[0])(
             *args[1:], epsilon=epsilon * number, delta=Fraction(delta) * number, releases=number, **options

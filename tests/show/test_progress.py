@@ -452,7 +452,7 @@ SERVER = r"""
 import faulthandler, gc, json, os, random, signal, sys, time
 import numpy as np, pandas as pd, scipy.special  # and what else a child would be interrupted in importing
 from pdprivacy import Column, Domain, Ledger
-from pdprivacy.command.main import main
+from pdprivacy.command import main
 
 path, times, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 drawn = np.random.default_rng(seed)

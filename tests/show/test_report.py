@@ -37,7 +37,7 @@ from pdprivacy.privacy import Confidential
 from pdprivacy.show.numbers import cost, half_width, paired
 from pdprivacy.show.report import Report, collect, costs, report_page
 from pdprivacy.show.report.costs import totals
-from pdprivacy.storage.file_formats import to_bytes
+from pdprivacy.storage import to_bytes
 
 DRAWN = find_spec("matplotlib") is not None
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
@@ -1137,7 +1137,7 @@ def test_a_notebook_shows_the_page_in_a_frame():
 
 @PARQUET
 def test_the_command_writes_the_same_page(tmp_path, schema, survey, capsys):
-    from pdprivacy.command.main import main
+    from pdprivacy.command import main
 
     with Ledger(tmp_path / "budget.db") as ledger:
         private = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
@@ -1195,7 +1195,7 @@ def visits(tmp_path):
 @PARQUET
 @pytest.mark.parametrize("name", ["schema", "survey"])
 def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
-    from pdprivacy.command.main import main
+    from pdprivacy.command import main
 
     file = write_schema(tmp_path / "declared.py", name)
     place = str(file) if name == "schema" else f"{file}:{name}"
@@ -1221,7 +1221,7 @@ def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
     ids=["absent", "syntax", "raises", "no name", "no schema", "blanks"],
 )
 def test_a_declaration_that_cannot_be_read_writes_nothing(tmp_path, visits, capsys, text, words):
-    from pdprivacy.command.main import main
+    from pdprivacy.command import main
 
     file = tmp_path / "declared.py"
     if text == "BLANKS":
@@ -1238,7 +1238,7 @@ def test_a_declaration_that_cannot_be_read_writes_nothing(tmp_path, visits, caps
 
 @PARQUET
 def test_the_file_of_a_declaration_is_not_replaced_by_a_report(tmp_path, visits, capsys):
-    from pdprivacy.command.main import main
+    from pdprivacy.command import main
 
     file = write_schema(tmp_path / "declared.py")
     before = file.read_text()

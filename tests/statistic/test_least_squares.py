@@ -18,7 +18,7 @@ from pdprivacy import Column, Domain, protection
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import DeclarationError, DeclarationWarning, MetadataError, ParameterError
 from pdprivacy.mechanism import Laplace
-from pdprivacy.releases.regression import ols
+from pdprivacy.releases.covariances import ols
 from pdprivacy.statistic import LeastSquares, Noisy, Scope, quantity
 from pdprivacy.statistic.confidence import Tail
 from pdprivacy.statistic.least_squares import NOISE_LIMIT

@@ -45,7 +45,7 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.folder import check_file_name
 from pdprivacy.step.keeper import ADMITTED, ROOM, Purse, text_of
-from pdprivacy.storage.file_formats import from_bytes, to_bytes
+from pdprivacy.storage import from_bytes, to_bytes
 from pdprivacy.storage.shapes import from_json, to_json
 from tests.support import kept_ledgers
 
@@ -1427,7 +1427,7 @@ def test_a_file_that_is_no_release_is_told(tmp_path, private):
 
 
 def test_without_arrow_nothing_begins(pipeline, ages, monkeypatch):
-    monkeypatch.setattr(pdprivacy.storage.file_formats, "find_spec", lambda name: None)
+    monkeypatch.setattr(pdprivacy.storage, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
         pipeline.step()(ages, release_id="a")
     assert not pipeline.to.exists()

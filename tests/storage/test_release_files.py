@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal, assert_series_equal
 
 import pdprivacy
-from pdprivacy import Column, Domain, metadata
+from pdprivacy import Column, Domain, metadata, storage
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError
-from pdprivacy.storage import BESIDE, file_formats
+from pdprivacy.storage import BESIDE
 from tests.support.released import RELEASES
 
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
@@ -452,7 +452,7 @@ def test_two_files_of_which_one_was_replaced_are_told(private, tmp_path, monkeyp
 
 def test_without_arrow_text_is_saved_and_parquet_is_not(private, tmp_path, monkeypatch):
     one = private.dp.mean("age", epsilon=1)
-    monkeypatch.setattr(pdprivacy.storage.file_formats, "find_spec", lambda name: None)
+    monkeypatch.setattr(pdprivacy.storage, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
         one.dp.save(tmp_path / "r.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -570,16 +570,16 @@ def test_a_report_reads_what_was_saved(private, tmp_path, suffix):
 def test_a_file_of_a_step_and_a_saved_one_are_the_same(private):
     pytest.importorskip("pyarrow")
     one = private.dp.mean("age", epsilon=1)
-    data, _ = pdprivacy.storage.file_formats.to_bytes(one)
-    same(pdprivacy.storage.file_formats.from_bytes(data), one)
+    data, _ = pdprivacy.storage.to_bytes(one)
+    same(pdprivacy.storage.from_bytes(data), one)
 
 
 def test_a_file_without_a_digest_is_read(private):
     """As earlier versions wrote it."""
     one = private.dp.mean("age", epsilon=1)
-    held = json.loads(file_formats.write_json(one))
+    held = json.loads(storage.write_json(one))
     del held["dp_shape"]["digest"]
-    same(file_formats.read_json(json.dumps(held).encode(), "The file"), one)
+    same(storage.read_json(json.dumps(held).encode(), "The file"), one)
 
 
 def test_no_path_reaches_an_error_as_a_cell(tmp_path):

@@ -377,14 +377,14 @@ FAULTS = (
     ),
     PlantedFault(
         "partition under replacement charges one group",
-        "releases/parts.py",
+        "releases/sampling.py",
         '    times = min(columns[0].cells("partition"), protected.scope.moves)',
         "    times = 1",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
         "partition charges one group too few",
-        "releases/parts.py",
+        "releases/sampling.py",
         '        return Price(each, "", [(Event(each), times)], times=times)',
         '        return Price(each, "", [(Event(each), times)], times=max(times - 1, 1))',
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
@@ -473,7 +473,7 @@ FAULTS = (
         "ledger/audit.py",
         "        least = max(last, remembered)",
         "        least = last",
-        ("tests/command/test_ledger_command.py::test_audit_with_a_head_tells_an_older_copy",),
+        ("tests/command/test_command.py::test_audit_with_a_head_tells_an_older_copy",),
     ),
     PlantedFault(
         "release id charged twice in a ledger",
@@ -984,17 +984,17 @@ FAULTS = (
     ),
     PlantedFault(
         "secret part shared with a forked process",
-        "secret.py",
+        "releases/sampling.py",
         "        if os.getpid() != self.process:",
         "        if False:",
-        ("tests/releases/test_parts.py::test_a_forked_process_cannot_release_a_part",),
+        ("tests/releases/test_sampling.py::test_a_forked_process_cannot_release_a_part",),
     ),
     PlantedFault(
         "delta of a part amplified as if nothing was released before",
         "suppression/amplification.py",
         "        if not before or self.rate == 1:",
         "        if True:",
-        ("tests/releases/test_parts.py::test_deltas_of_a_part_and_of_the_whole_are_charged_on_one_scale",),
+        ("tests/releases/test_sampling.py::test_deltas_of_a_part_and_of_the_whole_are_charged_on_one_scale",),
     ),
     PlantedFault(
         "local risk without the noise",
@@ -1019,9 +1019,9 @@ FAULTS = (
     ),
     PlantedFault(
         "curator's frames without their mark",
-        "releases/curator.py",
-        '            found.attrs[KEY] = {"confidential": function.__name__}',
-        "            pass",
+        "releases/table_risk.py",
+        "    frame.attrs[KEY] = {MARK: kind, **words}",
+        "    pass",
         ("tests/releases/test_disclosure_risk.py::test_nothing_is_charged_and_nothing_is_stored",),
     ),
     PlantedFault(
@@ -1394,17 +1394,17 @@ FAULTS = (
     ),
     PlantedFault(
         "release of a secret part amplified as if it were the first",
-        "secret.py",
+        "releases/sampling.py",
         "        epsilon = self.law.whole(self.inner + within.epsilon) - self.outer",
         "        epsilon = self.law.whole(within.epsilon)",
-        ("tests/releases/test_parts.py::test_charges_of_a_part_add_up_to_what_its_summed_loss_costs",),
+        ("tests/releases/test_sampling.py::test_charges_of_a_part_add_up_to_what_its_summed_loss_costs",),
     ),
     PlantedFault(
         "earlier releases of a secret part forgotten",
-        "secret.py",
+        "releases/sampling.py",
         "        self.inner += within.epsilon",
         "        self.inner = within.epsilon",
-        ("tests/releases/test_parts.py::test_charges_of_a_part_add_up_to_what_its_summed_loss_costs",),
+        ("tests/releases/test_sampling.py::test_charges_of_a_part_add_up_to_what_its_summed_loss_costs",),
     ),
     PlantedFault(
         "dropped records leave the number of rows public",
@@ -1554,7 +1554,7 @@ FAULTS = (
     ),
     PlantedFault(
         "copy of altered records made",
-        "ledger/ledger.py",
+        "ledger/__init__.py",
         "            check(row, before)\n",
         "",
         ("tests/ledger/test_budgets.py::test_no_copy_is_made_of_altered_records",),
@@ -1640,10 +1640,10 @@ FAULTS = (
     ),
     PlantedFault(
         "records with faults of several columns counted once per fault by the check",
-        "releases/declaration_check.py",
+        "releases/data_quality.py",
         "            failing |= mask",
         "            failing ^= mask",
-        ("tests/releases/test_declaration_check.py::test_every_fault_of_every_cell_is_counted",),
+        ("tests/releases/test_data_quality.py::test_every_fault_of_every_cell_is_counted",),
     ),
     PlantedFault(
         "numbers beyond their bounds not clipped",
@@ -1657,7 +1657,7 @@ FAULTS = (
         "noise/choice.py",
         "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
         "        found[:size] = True",
-        ("tests/releases/test_parts.py::test_all_parts_of_a_size_are_drawn_alike",),
+        ("tests/releases/test_sampling.py::test_all_parts_of_a_size_are_drawn_alike",),
     ),
     PlantedFault(
         "bins between the ends of the data",

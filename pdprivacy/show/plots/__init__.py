@@ -15,10 +15,9 @@ from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
-from pdprivacy.show.plots.charts import are_periods, draw_counts, draw_numbers, draw_series
+from pdprivacy.show.plots.charts import Cube, are_periods, draw_numbers, draw_series
 from pdprivacy.show.plots.confidential import PAINTERS
-from pdprivacy.show.plots.cube import Cube
-from pdprivacy.show.plots.heat import draw_matrix, draw_table
+from pdprivacy.show.plots.count_plots import draw_counts, draw_matrix, draw_table
 from pdprivacy.show.view import COUNTS
 
 if TYPE_CHECKING:

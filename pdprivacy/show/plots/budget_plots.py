@@ -13,7 +13,7 @@ from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
 from pdprivacy.show.numbers import cost, many, plain, printable
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
-from pdprivacy.show.plots.cube import label_of
+from pdprivacy.show.plots.charts import label_of
 from pdprivacy.show.view import Floats, mechanism_text, records_text, title_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Charts of released numbers with their margins of error: bars of counts, points, and lines over time.
+"""Charts of released numbers with their margins of error: points, and lines over time.
 
 Numbers of different columns have different units, so each column of points or of a line has its own axis, one
 below the other. If there is no room for that, all points share one axis, in units of the noise of each.
@@ -15,204 +15,190 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks, mixed
-from pdprivacy.show.plots.cube import Cube, edge_texts, edges_of, label_of, names_of
-from pdprivacy.show.view import Floats
+from pdprivacy.errors import MetadataError
+from pdprivacy.metadata import Metadata, Released
+from pdprivacy.show import numbers
+from pdprivacy.show.numbers import printable
+from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
+from pdprivacy.show.view import LABELS, SEEDED, Floats, View, mechanism_text
+
+__all__ = ["Cube", "are_periods", "draw_numbers", "draw_series", "edge_texts", "edges_of", "label_of"]
+__all__ += ["names_of", "within_noise"]
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["are_periods", "draw_counts", "draw_numbers", "draw_series"]
+LONGEST = 40
+"""Characters of a label; a longer one is cut."""
 
-FILL, EDGE, PALE = "#56B4E9", "#0072B2", "#E6F3FB"
-MOST_DRAWN = 400  # bars; of more there is an outline
-MOST_BARS = 60
-MOST_WRITTEN = 30
-WITHIN = "hatched: within the margin of error of 0"
+LONGEST_EDGE = 12
+"""Characters of the edge of a bin; a longer one, which nobody declared by hand, has six digits."""
 
-
-def draw_counts(cube: Cube, ax: Axes | None) -> Any:
-    """Draw bars at the edges of bins, or one below the other for labels."""
-    edges = [edges_of(label) for label in cube.rows]
-    bins = [pair for pair in edges if pair is not None]
-    nulls = [row for row, label in enumerate(cube.rows) if label is None or label != label]
-    if bins and len(bins) + len(nulls) == len(edges) and len(nulls) <= 1 and _side_by_side(bins):
-        return _bins(cube, np.array(bins), nulls, ax)
-    return _labels(cube, ax)
-
-
-def _side_by_side(bins: list[tuple[float, float]]) -> bool:
-    """Return whether each bin begins where another ends."""
-    ordered = np.sort(np.array(bins), axis=0)
-    return bool((ordered[:, 0] < ordered[:, 1]).all() and (ordered[1:, 0] == ordered[:-1, 1]).all())
+EDGE = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+BIN = re.compile(rf"^([\[(])({EDGE}), ?({EDGE})([\])])$")
 
 
 @dataclass(frozen=True)
-class Bars:
-    """The bars of some rows, (R, M) by row and release, as they are drawn on a canvas.
+class Cube:
+    """Released numbers, (R, C, M): by row, column (one if ``columns`` is None) and release.
 
-    ``upright``: whether they stand on the horizontal axis. ``places``: their middles on the axis of the
-    rows, ``thick``: how much of it each takes, ``unit``: what their numbers are divided by.
+    Dates are seconds since 1970, of the clock of their time zone.
+
+    ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
+    ``bounds``: the lower and upper limits of each number, kept by bounding or declared for the values of
+    a mean; NaN for none.
     """
 
-    canvas: Canvas
-    cube: Cube
-    rows: Sequence[int]
-    places: Floats
-    thick: Floats
-    upright: bool = False
-    unit: Any = 1.0
+    view: View
+    columns: pd.Index[Any] | None
+    values: Floats
+    half: Floats
+    ends: tuple[Floats, Floats]
+    bounds: tuple[Floats, Floats]
 
-    def of(self, numbers: Floats) -> Floats:
-        """Return numbers of the cube as lengths of the bars."""
-        return np.asarray(numbers[self.rows, 0] / self.unit)
+    @classmethod
+    def of(cls, released: Released) -> Cube:
+        """Read a release.
 
-    @property
-    def upper(self) -> Floats:
-        """The upper ends of the intervals."""
-        return self.of(self.cube.ends[1])
-
-    @property
-    def texts(self) -> list[list[str]]:
-        """The numbers as they are written, row by row."""
-        return [self.cube.texts((row, 0)) for row in self.rows]
-
-    def draw(self) -> bool:
-        """Draw the bars, the intervals and a line at 0; return whether any is hatched.
-
-        Each release is paler than the one before, and hatched within its noise.
+        Raises
+        ------
+        MetadataError : no release, numbers that were changed, or labels.
         """
-        ax, values, within = self.canvas.ax, self.of(self.cube.values), self.cube.within[self.rows, 0]
-        bar, line, zero = (
-            (ax.bar, ax.vlines, ax.axhline) if self.upright else (ax.barh, ax.hlines, ax.axvline)
-        )
-        for release in range(self.cube.many):
-            plain = {"facecolor": mixed(FILL, 0.7 * release / self.cube.many)}
-            for chosen, style in (
-                (~within[:, release], plain),
-                (within[:, release], {"facecolor": PALE, "hatch": "////"}),
-            ):
-                if chosen.any():
-                    drawn = (each[chosen, release] for each in (self.places, values, self.thick))
-                    bar(*drawn, edgecolor=EDGE, linewidth=0.6, zorder=2, **style)
-        line(self.places, self.of(self.cube.ends[0]), self.upper, color="black", linewidth=1.2, zorder=3)
-        zero(0, color="0.3", linewidth=0.8, zorder=3)
-        return bool(within.any())
+        view = View.of(released)
+        if not view.unchanged:
+            raise MetadataError(
+                "The numbers are not those that were released: there is no picture of them, because their "
+                "errors are not known.",
+                "released.dp.plot() on the object as it was returned, before it is rounded or sorted.",
+            )
+        if view.facts.statistic in LABELS:
+            raise MetadataError(
+                f"{view.facts.statistic!r} releases labels and no numbers, so it has no picture.",
+                "private.dp.value_counts(column, epsilon=...).dp.plot() draws counts, at their own cost.",
+            )
+        try:
+            values = seconds_of(view.table) if view.dates else view.table.to_numpy(dtype=np.float64)
+        except (TypeError, ValueError):
+            raise MetadataError("The release holds labels or objects, so it has no picture.") from None
+        if not values.size:
+            raise MetadataError("The release holds no number, so it has no picture.")
+        limits = view.facts.bounds_of_each("bounds" if view.facts.bounds else "value_bounds", released.shape)
+        lower, upper = (limit.reshape(len(released), -1) for limit in limits)
+        columns, order = _order(released, view.facts)
+        ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
+        return cls(
+            view, columns, order(values), order(view.half),
+            ends=(order(ends[0]), order(ends[1])), bounds=(order(lower), order(upper)),
+        )  # fmt: skip
 
-    def write(self, size: float) -> None:
-        """Write the numbers beyond the upper ends of the intervals."""
-        for row, texts in enumerate(self.texts):
-            for release, text in enumerate(texts):
-                end, place = max(self.upper[row, release], 0), self.places[row, release]
-                if self.upright:
-                    self.canvas.write(text, (place, end), (0, 2), size=size, ha="center", va="bottom")
-                else:
-                    self.canvas.write(text, (end, place), (4, 0), size=size)
+    @property
+    def rows(self) -> pd.Index[Any]:
+        """The row labels."""
+        return self.view.released.index
 
+    @property
+    def many(self) -> int:
+        """The number of releases side by side."""
+        return int(self.values.shape[2])
 
-def _unit(cube: Cube) -> str:
-    return "share of the records" if cube.view.facts.normalize else "records"
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Whether the interval of each number contains 0."""
+        return within_noise(self.values, self.half)
 
+    @property
+    def unit(self) -> str:
+        """The unit of counts, or of their shares."""
+        return "share of the records" if self.view.facts.normalize else "records"
 
-def _notes(cube: Cube, hatched: bool, *more: str) -> list[str]:
-    """Return the lines under the title."""
-    noise = f"lines: {cube.noise}, each {cube.view.span}"
-    return cube.notes("; ".join([noise, *more, *([WITHIN] if hatched else [])]))
+    @property
+    def noise(self) -> str:
+        """A note on the margins of error: their level, and the errors that they cover."""
+        counted = "noise and sample" if self.view.regressions else "noise only"
+        return f"{self.view.level} margin of error, {counted}"
 
+    def text(self, value: float, half: float, error: bool = False) -> str:
+        """Format a number to the digits that its error leaves; with ``error``, followed by this."""
+        known = bool(np.isfinite(value))
+        if self.view.dates and known:
+            pair = numbers.dated(pd.Timestamp(np.datetime64(round(value), "s")), float(half))
+        else:
+            pair = numbers.paired(int(value) if self.view.whole and known else float(value), float(half))
+        return numbers.joined(pair) if error else pair[0]
 
-def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
-    """Draw bars at the edges of bins; if the widths differ, the areas are the counts."""
-    canvas = Canvas.of(ax, (6.4, 4.2))
-    on = canvas.ax
-    rows = np.array([row for row in range(len(cube.rows)) if row not in nulls])
-    rows, bins = rows[order := np.argsort(bins[:, 0])], bins[order]
-    edges = [edge_texts(cube.rows[row]) for row in rows]
-    left, width = bins[:, 0], bins[:, 1] - bins[:, 0]
-    even = bool(np.allclose(width, width[0], rtol=1e-6, atol=0))
-    if nulls and even:  # a bar of its own beside the others
-        rows, width = np.append(rows, nulls), np.append(width, width[-1])
-        left = np.append(left, bins[-1, 1] + width[-1] / 2)
-    part = width[:, None] / cube.many
-    places = left[:, None] + part * (np.arange(cube.many) + 0.5)
-    unit = 1.0 if even else width[:, None]
-    bars = Bars(canvas, cube, rows.tolist(), places, np.broadcast_to(part, places.shape), True, unit)
-    hatched = bars.draw() if places.size <= MOST_DRAWN else _outline(bars, left, width)
-    on.margins(x=0.01)
-    on.tick_params(axis="y", labelsize=0.9 * canvas.points)
-    said = [f"NaN: {' and '.join(cube.texts((nulls[0], 0)))}"] if nulls and not even else []
-    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
-    canvas.label(names_of(cube.rows), _unit(cube) + ("" if even else " / width of the bin"), canvas.points)
-    names = [first for first, _ in edges] + [edges[-1][1]]
-    low, high = on.get_xlim()
-    canvas.scale(low, high, [*bins[:, 0], bins[-1, 1]], names)
-    if nulls and even:
-        ticks = [label.get_text() for label in on.get_xticklabels()]
-        on.set_xticks([*on.get_xticks(), left[-1] + width[-1] / 2], [*ticks, "NaN"])
-    _write_above(bars)
-    align()
-    return on
+    def texts(self, at: Any, error: bool = False) -> list[str]:
+        """Format the numbers at some places, in their order, as `text` does."""
+        pairs = zip(self.values[at].flat, self.half[at].flat, strict=True)
+        return [self.text(value, half, error) for value, half in pairs]
 
-
-def _outline(bars: Bars, left: Floats, width: Floats) -> bool:
-    """Draw very many bins, none of them hatched: an outline per release, and a band for its intervals."""
-    ax, cube, edges = bars.canvas.ax, bars.cube, np.append(left, left[-1] + width[-1])
-    drawn = (bars.of(numbers).T for numbers in (cube.values, *cube.ends))
-    for place, (value, low, high) in enumerate(zip(*drawn, strict=True)):
-        colour, dashes, *_ = ORDERS[place % len(ORDERS)]
-        ax.stairs(value, edges, color=colour, linestyle=dashes if place else "-", linewidth=1.1, zorder=3)
-        ends = [np.append(end, end[-1]) for end in (low, high)]
-        ax.fill_between(edges, *ends, step="post", color=colour, alpha=0.25, linewidth=0, zorder=2)
-    ax.axhline(0, color="0.3", linewidth=0.8, zorder=3)
-    return False
+    def notes(self, noise: str) -> list[str]:
+        """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
+        facts = self.view.facts
+        together = f", {facts.releases} releases together" if facts.releases > 1 else ""
+        return [
+            f"{self.view.cost}, {mechanism_text(facts.mechanism, facts.p)}{together}",
+            self.view.records,
+            noise,
+            f"bounding {facts.bounding!r} biases numbers near their bounds" if facts.bounding else "",
+            f"errors are those before constraint={facts.constraint!r}" if facts.constraint else "",
+            SEEDED if facts.seeded else "",
+        ]
 
 
-def _write_above(bars: Bars) -> None:
-    """Write the counts above their bars if all of them fit."""
-    canvas, size = bars.canvas, 0.95 * bars.canvas.points
-    room = canvas.pixel(float(bars.thick.min()), 0)[0] - canvas.pixel(0, 0)[0]
-    if bars.thick.size > MOST_WRITTEN or _widest(bars, size) > room:
-        return
-    bars.write(size)
-    low, high = canvas.ax.get_ylim()
-    canvas.ax.set_ylim(low, high + 1.5 * size / canvas.height * (high - low))
+def seconds_of(table: pd.DataFrame) -> Floats:
+    """Return dates as seconds since 1970, of the clock of their time zone; NaN for NaT."""
+    columns = [table.iloc[:, place].dt.tz_localize(None).dt.as_unit("us") for place in range(table.shape[1])]
+    found = np.stack([column.to_numpy().astype(np.int64) / 1e6 for column in columns], axis=-1)
+    return np.where(table.isna().to_numpy(), np.nan, found)
 
 
-def _widest(bars: Bars, size: float) -> float:
-    """Return the width of the longest number, in pixels."""
-    return max(bars.canvas.size_of(text, size)[0] for texts in bars.texts for text in texts)
+def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
+    """Return whether the interval of each number contains 0."""
+    return (np.abs(values) <= half) & (half > 0)
 
 
-def _labels(cube: Cube, ax: Axes | None) -> Any:
-    """Draw bars one below the other, as released; of very many labels only the largest."""
-    rows = len(cube.rows)
-    height = 1.5 + 0.26 * (1 + 0.5 * (cube.many - 1)) * min(rows, MOST_BARS)
-    canvas = Canvas.of(ax, (6.4, height), grid="x")
-    on, shown, said = canvas.ax, list(range(rows)), []
-    if rows > (most := max(min(MOST_BARS, int(canvas.height / 8)), 1)):
-        shown = sorted(np.argsort(-cube.values[:, 0].mean(axis=1), kind="stable")[:most].tolist())
-        said.append(f"the {most} largest of {rows} labels")
-    thick = 0.78 / cube.many
-    places = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * thick
-    bars = Bars(canvas, cube, shown, places, np.full(places.shape, thick))
-    hatched = bars.draw()
-    on.set_ylim(len(shown) - 0.5, -0.5)
-    canvas.settle()
-    letters = canvas.letters(0.4, 10)  # leaves room for the bars
-    canvas.rows([label_of(cube.rows[row], letters) for row in shown])
-    on.tick_params(axis="y", length=0)
-    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
-    canvas.label(_unit(cube), names_of(cube.rows), canvas.points)
-    low = float(min(bars.of(cube.ends[0]).min(), 0))
-    high = float(max(bars.upper.max(), 0)) or 1.0
-    size = 0.95 * canvas.points
-    written_here = places.size <= MOST_WRITTEN and canvas.height / len(shown) * thick >= 0.95 * size
-    wide = _widest(bars, size) + 8 if written_here else 4
-    low *= 1.05
-    canvas.scale(low, low + (high - low) / max(1 - wide / on.bbox.width, 0.4))
-    if written_here:
-        bars.write(size)
-    align()
-    return on
+def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, Any]:
+    """The columns of one release, and what brings numbers to (R, C, M)."""
+    rows = len(released)
+    if isinstance(released, pd.Series):
+        return None, lambda values: values.reshape(rows, 1, 1)
+    many, names = facts.releases, released.columns
+    whole = isinstance(many, int) and many > 1 and len(names) % many == 0
+    if not whole or names.names[0] != "release":
+        return names, lambda values: values.reshape(rows, -1, 1)
+    first = names[: len(names) // many]
+    inner = first.droplevel(0) if isinstance(first, pd.MultiIndex) else None
+    return inner, lambda values: values.reshape(rows, many, -1).transpose(0, 2, 1)
+
+
+def edges_of(label: object) -> tuple[float, float] | None:
+    """Return the edges of a bin such as ``[16, 30)``; None for another label."""
+    found = BIN.match(label) if isinstance(label, str) else None
+    return None if found is None else (float(found[2]), float(found[3]))
+
+
+def edge_texts(label: str) -> tuple[str, str]:
+    """Return the edges of a bin as they were declared; those of bins of equal width with few digits."""
+    _, *edges, _ = BIN.fullmatch(label).groups()  # type: ignore[union-attr]
+    first, last = (edge if len(edge) <= LONGEST_EDGE else f"{float(edge):.6g}" for edge in edges)
+    return first, last
+
+
+def label_of(label: object, most: int = LONGEST) -> str:
+    """Return a label of an axis: its levels joined, long edges of a bin shortened."""
+    if isinstance(label, tuple):
+        parts = [label_of(part, most) for part in label if not (isinstance(part, str) and part == "")]
+        return printable(", ".join(parts), most)
+    if isinstance(label, str) and edges_of(label) is not None:
+        return printable(f"{label[0]}{', '.join(edge_texts(label))}{label[-1]}", most)
+    if isinstance(label, float) and label == label:
+        return f"{label:.6g}"
+    return numbers.label(label, most)
+
+
+def names_of(index: pd.Index[Any]) -> str:
+    """Return the label of an axis: the names of its levels, joined."""
+    return ", ".join(label_of(name) for name in index.names if name is not None)
 
 
 # ---------------------------------------------------------------- points
@@ -444,7 +430,7 @@ def draw_series(cube: Cube, ax: Axes | None) -> Any:
             part.name(name)
         _line(part, cube, rows, at, column)
     if len(names) == 1:
-        beside = _unit(cube) if cube.columns is None else names[0]
+        beside = cube.unit if cube.columns is None else names[0]
         canvas.label(names_of(cube.rows), beside, canvas.points)
     align()
     return canvas.ax

@@ -19,7 +19,7 @@ import pandas as pd
 from pdprivacy import checks, metadata
 from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
-from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got
+from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got, short_traceback
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
@@ -28,10 +28,8 @@ from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
-from pdprivacy.show.tracebacks import short_traceback
 from pdprivacy.show.view import View
-from pdprivacy.storage import load, written
-from pdprivacy.storage.file_formats import check_pyarrow
+from pdprivacy.storage import check_pyarrow, load, written
 
 __all__ = ["Edition", "Found", "Given", "Report", "ReportedRelease", "collect", "report"]
 
@@ -124,8 +122,6 @@ def report(
     Report(edition='public', releases=('members',))
     """
     check_one_of("edition", edition, get_args(Edition))
-    if edition is None:
-        raise ParameterError("'edition' must be one of 'public', 'curator' (got None).")
     if not isinstance(pictures, bool):
         raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
     heading = TITLE if title is None else check_name(title, "title")

@@ -22,7 +22,7 @@ from pdprivacy.errors import (
 from pdprivacy.show import plots
 from pdprivacy.show.numbers import half_width, paired, printable, span
 from pdprivacy.show.plots.canvas import luminance
-from pdprivacy.show.plots.cube import edges_of, label_of
+from pdprivacy.show.plots.charts import edges_of, label_of
 from tests.support.pictures import check_texts
 
 if find_spec("matplotlib") is None:
@@ -554,14 +554,14 @@ def test_without_matplotlib_the_hint_names_the_extra(private, name, monkeypatch)
 
 
 def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
-    from pdprivacy.show.plots import budget_plots, charts
+    from pdprivacy.show.plots import budget_plots, charts, count_plots
 
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    assert {charts.FILL, charts.EDGE, charts.COLOUR, charts.BOUND} <= okabe_ito
+    assert {count_plots.FILL, count_plots.EDGE, charts.COLOUR, charts.BOUND} <= okabe_ito
     shades = [luminance(to_rgb(colour)) for colour, _, _ in budget_plots.STYLES.values()]
     assert min(abs(one - other) for place, one in enumerate(shades) for other in shades[:place]) > 0.05
     assert len({(dashes, marker) for _, dashes, marker in budget_plots.STYLES.values()}) == 3
-    assert luminance(to_rgb(charts.FILL)) - luminance(to_rgb(charts.EDGE)) > 0.2
+    assert luminance(to_rgb(count_plots.FILL)) - luminance(to_rgb(count_plots.EDGE)) > 0.2
 
 
 # ---------------------------------------------------------------- words

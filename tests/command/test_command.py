@@ -19,8 +19,8 @@ import pytest
 
 import pdprivacy
 from pdprivacy import ZCDP, Approx, Pure
-from pdprivacy.command import ledger_command as tool
-from pdprivacy.command.main import COMMANDS, main
+from pdprivacy import command as command_line
+from pdprivacy.command import COMMANDS, main
 from pdprivacy.ledger import files, store
 from pdprivacy.show import pages, report
 from pdprivacy.show.report import costs
@@ -53,7 +53,7 @@ def run(capsys) -> Callable[..., Done]:
 # before it was forked, which takes most of its time.
 PROCESSES = """
 import json, os, runpy, sys, tempfile
-import pdprivacy.command.ledger_command, pdprivacy.command.main, pdprivacy.ledger.sqlite, sqlite3
+import pdprivacy.command, pdprivacy.ledger.sqlite, sqlite3
 
 told = []
 for place, *arguments in json.loads(sys.argv[1]):
@@ -300,7 +300,7 @@ def test_an_export_that_fails_leaves_no_file(path, tmp_path, capsys, monkeypatch
     def stop(row):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tool, "_json", stop)
+    monkeypatch.setattr(command_line, "_json", stop)
     place = tmp_path / "records.jsonl"
     assert main(["ledger", "export", str(path), "--output", str(place)]) == 130
     assert not place.exists()
@@ -502,9 +502,9 @@ def test_outputs_that_are_closed_are_told(path):
 @POSIX
 def test_an_interrupt_is_quiet(path):
     code = (
-        "import os, signal, sys; from pdprivacy.command import ledger_command, main;"
-        "ledger_command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
-        "sys.exit(main.main(sys.argv[1:]))"
+        "import os, signal, sys; from pdprivacy import command;"
+        "command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
+        "sys.exit(command.main(sys.argv[1:]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "ledger", "audit", str(path)],

@@ -12,8 +12,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
-from pdprivacy.errors import BudgetExceeded, PrivacyError
-from pdprivacy.show.tracebacks import DEBUG, short_traceback
+from pdprivacy.errors import DEBUG, BudgetExceeded, PrivacyError, short_traceback
 
 CODE = """
 import pandas as pd, pdprivacy

@@ -36,7 +36,7 @@ from pdprivacy.errors import (
     OmissionWarning,
     ParameterError,
 )
-from pdprivacy.secret import Secret
+from pdprivacy.releases.sampling import Secret
 from pdprivacy.suppression import (
     independent,
     keep_probabilities,

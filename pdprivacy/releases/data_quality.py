@@ -1,4 +1,4 @@
-"""Faults of a frame against its declaration, for the curator, before any budget is spent."""
+"""Faults of records against their declaration, for the curator: before and after they are protected."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
 from pdprivacy.conform import FaultyCells, check_types, faulty_cells
 from pdprivacy.domain import Column, Domain, values_text
-from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
-from pdprivacy.protection import ProtectedFrame
+from pdprivacy.errors import EngineError, InvalidDataError, ParameterError, short_traceback
+from pdprivacy.metadata import KEY, MARK
+from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
-from pdprivacy.releases.curator import CuratorFrame, marked
 from pdprivacy.show.numbers import many, number_text, percent, printable
-from pdprivacy.show.tracebacks import short_traceback
 
-__all__ = ["check"]
+__all__ = ["CuratorFrame", "check", "quality"]
 
 EXAMPLES = 5
 """Cells shown of a fault."""
@@ -76,8 +75,57 @@ class _Tally:
 _Findings: TypeAlias = dict[tuple[Hashable, str], _Tally]
 
 
+class CuratorFrame(pd.DataFrame):
+    """A confidential DataFrame, with a line above its print that says what it adds up to.
+
+    What pandas makes of it is a plain DataFrame, which keeps the mark. The line is in no ``attrs``, which
+    pandas hands on and stores in files.
+    """
+
+    _metadata = ["summary"]  # noqa: RUF012
+    summary: str
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, kind: str, summary: str) -> CuratorFrame:
+        """Return the frame with this line, marked as confidential."""
+        found = cls(frame)
+        found.columns.name, found.summary = MARK, summary
+        found.attrs[KEY] = {MARK: kind}
+        return found
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Confidential: {self.summary}\n{self.to_string(max_rows=pd.options.display.max_rows)}"
+
+
+def quality(protected: Protected) -> CuratorFrame:
+    """CONFIDENTIAL, for the curator: count clipped, null and undeclared values and dropped records by column.
+
+    The counts were taken when the frame was protected, without noise: do not publish them. The line above the
+    table says how many records were left out in all; a record with several faults counts in each of their
+    columns.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.quality()
+    Confidential: 0 of 1,000 records left out, 0 values clipped
+    confidential  clipped  null  unseen  dropped
+    column
+    age                 0     0       0        0
+    """
+    dropped, rows = protected.omitted
+    share = f" ({percent(dropped / rows)})" if dropped else ""
+    clipped = int(protected.quality["clipped"].sum())
+    line = f"{dropped:,} of {many(rows, 'record')}{share} left out, {many(clipped, 'value')} clipped"
+    return CuratorFrame.of(protected.quality.copy(), "quality", line)
+
+
 @short_traceback
-@marked
 def check(frame: Any, schema: Any) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
@@ -129,7 +177,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     line = f"{failing:,} of {many(rows, 'record')}{share} do not meet the declaration"
     if any(fault.startswith(FAILED) for _, fault in findings):
         line += ", not counting failed checks"
-    return CuratorFrame.of(_table(findings, domain, rows), line)
+    return CuratorFrame.of(_table(findings, domain, rows), "check", line)
 
 
 def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:

@@ -1,0 +1,295 @@
+"""Counts of records: all of them, by declared label, and by bins of numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.checks import flag
+from pdprivacy.domain import Column
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.privacy import Confidential, Rational
+from pdprivacy.protection import Protected
+from pdprivacy.release.publish import Made, Result, release_of, series
+from pdprivacy.release.spec import (
+    Call,
+    Labels,
+    Release,
+    Split,
+    cell_index,
+    check_cells,
+    columns_of,
+    name_index,
+    noised,
+    weighted_columns,
+    weights_of,
+)
+from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
+from pdprivacy.request import Options
+from pdprivacy.statistic import (
+    Distinct,
+    Rows,
+    Sums,
+    weight_of,
+)
+
+__all__ = ["count", "histogram", "nunique", "value_counts"]
+
+MOST_BINS = 10**6
+
+
+@noised("geometric")
+def count(
+    protected: Protected,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Count all records (``columns=None``, labelled "rows"), or the records without null in each column.
+
+    Under "replace_one" without a filter the number of rows is public: use ``len``.
+
+    ``weights``: a column of weights, whose sum over all records is released instead of their number, labelled
+    "rows", with Laplace noise instead of geometric. Not for counts of columns. Sensitivity as `sum`.
+
+    Returns a Series of int64 (float64 unless "geometric"). Sensitivity 1 per count.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.count(epsilon=0.5, rng=1)
+    rows    999
+    dtype: int64
+    """
+    chosen = () if columns is None else columns_of(protected, columns, "count")
+    for column in chosen:
+        if column.role == "identifier":
+            column.labels("count")  # refuses
+    if weights is not None:
+        return _weight_of_all(protected, columns, weights, epsilon, noise)
+    if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
+        raise ParameterError(
+            "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
+        )
+    call = Call.of("count", epsilon, noise, chosen)
+    statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
+    index = name_index(chosen) if chosen else pd.Index(["rows"])
+    return release_of(protected, call, statistic, partial(counts, call, index, None))
+
+
+def _weight_of_all(
+    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
+) -> Release[pd.Series[Any]]:
+    """The sum of the weights of all records."""
+    _, weight = weighted_columns(protected, columns, weights, "count")
+    if columns is not None or weight is None:
+        raise ParameterError(
+            "'weights' of 'count' are those of all records, not of columns.", "leave columns or weights out."
+        )
+    call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
+    statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
+
+
+@noised("geometric")
+def value_counts(
+    protected: Protected,
+    columns: Labels,
+    *,
+    epsilon: Rational,
+    normalize: bool = False,
+    sort: bool = True,
+    dropna: bool = False,
+    constraint: Constraint | None = None,
+    branching: int = 2,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Count the records per declared label, with labels of no record and, where declared, nulls.
+
+    ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
+    public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
+    without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
+    ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
+    instead of counts, with Laplace noise instead of geometric. Records without a weight are left out.
+
+    Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
+    "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
+    the largest weight.
+
+    Raises DeclarationError for a column without declared cells, TableTooLargeError above 1e8 cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> flag = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+    >>> private.dp.value_counts("ill", epsilon=0.5, rng=1)
+    ill
+    False    49
+    True     49
+    Name: count, dtype: int64
+    """
+    chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
+    noise = noise_of_cells(noise, weight)
+    call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
+    return labels_counted(protected, call, normalize, sort, dropna, branching)
+
+
+def labels_counted(
+    protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
+) -> Release[pd.Series[Any]]:
+    """Return the release of the records per declared label, in each group where the call has keys."""
+    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        flag(given, name)
+    chosen, scope = call.columns, protected.scope
+    if dropna and any(column.nullable for column in chosen):
+        # as if no null was declared, which leaves out records with nulls
+        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
+    columns = (*call.by, *chosen)
+    check_cells(columns, "value_counts")
+    call = replace(call, normalize=("index" if call.by else "all") if normalize else None)
+    statistic, shape = constrained(cells_of(scope, columns, "value_counts", call.weights), call, branching)
+    index = cell_index(columns, "value_counts")
+    groups = math.prod(key.cells("value_counts") for key in call.by)
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        if not normalize:
+            return counts(call, index, "count", shape(result))
+        if not call.by:
+            return series(shape(result), index, "proportion")
+        shares = shape(result.reshaped((groups, -1)))
+        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
+        return series(flat, index, "proportion")
+
+    arrange = partial(largest_first, groups=groups) if sort else None
+    return release_of(protected, call, statistic, make, arrange=arrange)
+
+
+@noised("geometric")
+def nunique(
+    protected: Protected,
+    columns: Labels,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Count the declared labels of each column that occur, without nulls, as `DataFrame.nunique`.
+
+    ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
+    ``epsilon``; equal by default. Sensitivity 1 per column.
+
+    Returns a Series of int64 (float64 unless "geometric"), labelled by column.
+
+    Raises DeclarationError for a column without declared cells.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> region = pa.Column(str, pa.Check.isin(["north", "south", "west"]), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"region": ["north"] * 90 + ["south"] * 10})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"region": region}), epsilon=9)
+    >>> private.dp.nunique("region", epsilon=9, rng=1)
+    region    2
+    dtype: int64
+    """
+    chosen = columns_of(protected, columns, "nunique")
+    for column in chosen:
+        check_cells([column], "nunique")
+    call = Call.of("nunique", epsilon, noise, chosen)
+    statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
+    return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
+
+
+def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
+    """Return counts as a Series, of integers if the noise is on the integers."""
+    values = whole_counts(result.answer.values, call.request.mechanism)
+    return pd.Series(values, index=index, name=name), result.errors
+
+
+def largest_first(made: Made[Any], groups: int) -> Made[Any]:
+    """The labels of each group in the order of their released numbers (the mean over several releases)."""
+    released, errors = made
+    values = released if isinstance(released, pd.Series) else released.mean(axis=1)
+    table = values.to_numpy().reshape(groups, -1)
+    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
+    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
+    return released.iloc[order], errors.reordered(order)
+
+
+@noised("geometric")
+def histogram(
+    protected: Protected,
+    column: Hashable,
+    bins: int | Sequence[float] | None = None,
+    *,
+    epsilon: Rational,
+    weights: Hashable | None = None,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Count the records per bin of a numeric column: half-open bins, the last closed, as `numpy.histogram`.
+
+    ``bins``: edges (values beyond them are in no bin), a number of equal bins between the declared
+    bounds, or None for the declared bins (10 equal ones where none are declared). Edges are public:
+    never take them from the data.
+
+    ``weights``: a column whose sums are released instead of counts, as in `value_counts`.
+
+    Returns a Series named "count" with a null bin where nulls are declared.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.dp.histogram("age", bins=[0, 40, 80, 120], epsilon=0.5, rng=1)
+    age
+    [0, 40)      499
+    [40, 80)     499
+    [80, 120]      0
+    Name: count, dtype: int64
+    """
+    chosen, weight = weighted_columns(protected, column, weights, "histogram")
+    if len(chosen) != 1:
+        raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
+    edges = _edges(chosen[0], bins)
+    call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
+    binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
+    index = cell_index([binned], "histogram")
+    statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
+    return release_of(protected, call, statistic, partial(counts, call, index, "count"))
+
+
+def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:
+    lower, upper = column.bounds("histogram")
+    if bins is None and column.bins is not None:
+        return column.bins
+    if bins is None or isinstance(bins, int | np.integer):
+        number = 10 if bins is None else int(bins)
+        if isinstance(bins, bool) or not 1 <= number <= MOST_BINS:
+            raise ParameterError(
+                f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).", "bins=10, or edges"
+            )
+        if not lower < upper:
+            raise ParameterError("'bins' must be edges where the declared bounds are one value.")
+        return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
+    try:
+        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes))
+    except (TypeError, ValueError, OverflowError):
+        edges = ()
+    if edges and any(isinstance(edge, Confidential) for edge in bins):
+        raise ParameterError("'bins' are published, and one of these edges was made of confidential counts.")
+    if len(edges) < 2 or len(edges) < len(bins) or not all(math.isfinite(edge) for edge in edges):
+        raise ParameterError("'bins' must be a number of bins, or at least two finite edges.")
+    if len(edges) > MOST_BINS or any(right <= left for left, right in itertools.pairwise(edges)):
+        raise ParameterError(f"'bins' must be strictly increasing edges, at most {MOST_BINS} of them.")
+    return edges
