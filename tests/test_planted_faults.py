@@ -8,13 +8,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from tests.support.planted_faults import FAULTS, missed
 
 ROOT = Path(__file__).parents[1]
-PANDAS_2 = pd.__version__.startswith("2.")
 
 
 def test_planted_faults_fit_the_package():
@@ -31,7 +29,6 @@ def test_planted_faults_fit_the_package():
 
 
 @pytest.mark.full
-@pytest.mark.skipif(PANDAS_2, reason="planted faults are caught with the newest dependencies")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -44,7 +41,6 @@ def test_planted_fault_is_caught(fault, processes):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(PANDAS_2, reason="planted faults are caught with the newest dependencies")
 @pytest.mark.parametrize("place", range(0, len(FAULTS), 20))
 def test_tests_of_faults_pass_where_none_is_planted(place, processes):
     """With parameters and examples that run by default: with all, they pass as tests of their own."""

@@ -66,12 +66,6 @@ def path(tmp_path) -> str:
     return str(tmp_path / "folder" / "budget.db")
 
 
-@pytest.fixture
-def full(request) -> bool:
-    """Whether the long runs are asked for."""
-    return request.config.getoption("full")
-
-
 # ---------------------------------------------------------------- copies
 
 
