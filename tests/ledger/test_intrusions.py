@@ -672,8 +672,8 @@ while interrupts < most:
     number += 1
     try:
         try:
+            send()  # not interrupted, so that each thread that is made starts
             waiting = 1 + number % 4
-            send()
             use(str(number))
         finally:
             waiting = 0
