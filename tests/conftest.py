@@ -30,13 +30,13 @@ from tests.support import spark as support_spark
 
 collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
 PANDAS_2 = pd.__version__.startswith("2.")
-NEWEST_ALONE = {"test_faults", "test_flips", "test_intrusions", "test_migration", "test_power_loss"}
-NEWEST_ALONE |= {"accounting", "mechanism", "noise", "risk", "suppression"}
-NEWEST_ALONE |= {"test_accuracy", "test_coverage", "test_least_squares", "test_significance"}
-NEWEST_ALONE |= {"test_postprocess"}
-"""Tests of bytes, locks and system calls, of noise, intervals and tests by many repetitions, and of arrays.
+OLDEST_TOO = {"engine", "engine_narwhals", "examples", "expressions", "protection", "schema", "show", "step"}
+OLDEST_TOO |= {"storage", "test_accessor", "test_bad_input", "test_cell_types", "test_conform", "test_oracle"}
+OLDEST_TOO |= {"test_disclosure_risk", "test_metadata", "test_moments_and_tables", "test_postgres"}
+"""Folders and modules of the long tests that run with the oldest dependencies, too.
 
-The version of pandas makes no difference to them; what they keep by default runs with the oldest, too.
+They are about frames, files, pictures and servers. Other long tests repeat what dependencies do not change:
+noise, losses, locks, and more parameters of tests that run with the oldest by default.
 """
 
 
@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rest",
         action="store_true",
-        help="run what --full adds: tests marked 'full', and all tests that draw examples, with more of them",
+        help="run what --full adds: tests marked 'full', and more examples or turns of others",
     )
 
 
@@ -106,13 +106,23 @@ def long_tests(items: list[pytest.Item]) -> set[pytest.Item]:
     return long
 
 
+def is_longer(item: pytest.Item) -> bool:
+    """Whether a test does more with ``--full``: it draws examples, or it asks for the fixture `full`."""
+    return is_hypothesis_test(getattr(item, "obj", None)) or "full" in getattr(item, "fixturenames", ())
+
+
+def runs_long(item: pytest.Item) -> bool:
+    """Whether these dependencies run the long tests of a module."""
+    return not PANDAS_2 or not OLDEST_TOO.isdisjoint({item.path.stem, *Path(item.nodeid).parts})
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
-    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs, `NEWEST_ALONE`. With
-    ``--rest``, what runs in the same way without it is left out.
+    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs: all but `OLDEST_TOO`.
+    With ``--rest``, what runs in the same way without it is left out.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
     name a group of pytest-xdist themselves are together across files instead.
@@ -121,11 +131,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = long_tests(items) if rest or PANDAS_2 or not full else set()
     if full:
         if rest:
-            added = [item for item in items if item in long or is_hypothesis_test(getattr(item, "obj", None))]
+            added = [item for item in items if item in long or is_longer(item)]
             config.hook.pytest_deselected(items=list(set(items).difference(added)))
             items[:] = added
         for item in long if PANDAS_2 else ():
-            if {item.path.stem, item.path.parent.name} & NEWEST_ALONE:
+            if not runs_long(item):
                 item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
     elif any("::" in argument for argument in config.args):
         for item in long:
@@ -136,6 +146,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
+@pytest.fixture
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether a test makes its long runs."""
+    return request.config.option.full and runs_long(request.node)
 
 
 def _column(dtype, check=None, *, nullable=False, **dp) -> pa.Column:

@@ -21,6 +21,7 @@ import pdprivacy
 import pdprivacy.releases
 from pdprivacy import accessor as accessors
 from pdprivacy.mechanism import MECHANISMS
+from tests.conftest import OLDEST_TOO
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -376,6 +377,11 @@ def test_the_tree_of_tests_mirrors_the_package():
     assert {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")} - modules == whole | {
         "typing"
     }
+
+
+def test_long_tests_of_the_oldest_dependencies_are_there():
+    tests = Path(__file__).parent
+    assert {path.stem for path in tests.rglob("*")} >= OLDEST_TOO
 
 
 def test_names_are_unique():

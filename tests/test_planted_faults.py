@@ -8,13 +8,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from tests.support.planted_faults import FAULTS, missed
 
 ROOT = Path(__file__).parents[1]
-PANDAS_2 = pd.__version__.startswith("2.")
 
 
 def test_planted_faults_fit_the_package():
@@ -31,7 +29,6 @@ def test_planted_faults_fit_the_package():
 
 
 @pytest.mark.full
-@pytest.mark.skipif(PANDAS_2, reason="planted faults are caught with the newest dependencies")
 @pytest.mark.parametrize(
     "fault",
     [
@@ -40,23 +37,23 @@ def test_planted_faults_fit_the_package():
     ],
 )
 def test_planted_fault_is_caught(fault, processes):
-    assert missed_in(processes, fault) == []
+    assert missed_in(processes, fault, "--full") == []
 
 
 @pytest.mark.full
-@pytest.mark.skipif(PANDAS_2, reason="planted faults are caught with the newest dependencies")
 @pytest.mark.parametrize("place", range(0, len(FAULTS), 20))
 def test_tests_of_faults_pass_where_none_is_planted(place, processes):
+    """With parameters and examples that run by default: with all, they pass as tests of their own."""
     some = FAULTS[place : place + 20]
     tests = tuple(dict.fromkeys(test for fault in some for test in fault.tests))
     none = replace(some[0], after=some[0].before, tests=tests)
     assert missed_in(processes, none) == list(tests)
 
 
-def missed_in(processes, fault):
+def missed_in(processes, fault, *options):
     """The tests of a fault that do not fail in a process where it is planted."""
     told, tell = processes.Pipe(duplex=False)
-    process = processes.Process(target=_tell_missed, args=(fault, tell))
+    process = processes.Process(target=_tell_missed, args=(tell, fault, *options))
     with pytest.MonkeyPatch.context() as patch:
         # the process would first run what this one was started with, and import the package
         patch.delattr(sys.modules["__main__"], "__file__", raising=False)
@@ -69,9 +66,9 @@ def missed_in(processes, fault):
     return found
 
 
-def _tell_missed(fault, tell):
+def _tell_missed(tell, fault, *options):
     os.chdir(ROOT)
-    tell.send(missed(fault))
+    tell.send(missed(fault, *options))
 
 
 @pytest.fixture(scope="module")

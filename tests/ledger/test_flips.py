@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from pdprivacy import Ledger, Pure
@@ -34,10 +33,6 @@ LABEL = "count of the records of the survey" * 4  # longer than a page
 SHARDS, JOURNAL_SHARDS = 16, 8
 SAMPLE = 40
 ENDS = ("", "-lock", "-journal")
-
-one_version = pytest.mark.skipif(
-    pd.__version__.startswith("2."), reason="one version of the dependencies suffices"
-)
 
 Files = dict[str, bytes]
 """The files of a ledger, by the end of their names."""
@@ -191,7 +186,6 @@ def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder)
 
 
 @pytest.mark.full
-@one_version
 @pytest.mark.parametrize(
     "shard",
     [pytest.param(one, marks=pytest.mark.xdist_group(f"flipped bits {one % 4}")) for one in range(SHARDS)],
@@ -320,7 +314,6 @@ def test_a_sample_of_flipped_bits_in_a_journal_loses_no_reported_charge(killed, 
 
 
 @pytest.mark.full
-@one_version
 @pytest.mark.parametrize(
     "shard",
     [
@@ -338,7 +331,6 @@ def test_no_flipped_bit_in_a_journal_loses_a_reported_charge(killed, rows, folde
 
 
 @pytest.mark.full
-@one_version
 @pytest.mark.parametrize("first", ["read", "write"])
 def test_no_flipped_bit_in_the_heads_of_a_journal_loses_a_reported_charge(killed, rows, folder, first):
     check = forgets(rows, writes=first == "write")

@@ -66,12 +66,6 @@ def path(tmp_path) -> str:
     return str(tmp_path / "folder" / "budget.db")
 
 
-@pytest.fixture
-def full(request) -> bool:
-    """Whether the long runs are asked for."""
-    return request.config.getoption("full")
-
-
 # ---------------------------------------------------------------- copies
 
 
@@ -678,8 +672,8 @@ while interrupts < most:
     number += 1
     try:
         try:
+            send()  # not interrupted, so that each thread that is made starts
             waiting = 1 + number % 4
-            send()
             use(str(number))
         finally:
             waiting = 0

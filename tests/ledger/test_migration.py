@@ -36,12 +36,6 @@ def tmp_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def full(request) -> bool:
-    """Whether the long runs are asked for."""
-    return request.config.getoption("full")
-
-
 @pytest.fixture(params=STATES)
 def state(request) -> Path:
     """The folder of a ledger as an earlier version left it."""

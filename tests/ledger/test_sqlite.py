@@ -37,12 +37,6 @@ def path(tmp_path) -> str:
     return str(tmp_path / "folder" / "budget.db")
 
 
-@pytest.fixture
-def full(request) -> bool:
-    """Whether the long runs are asked for."""
-    return request.config.getoption("full")
-
-
 def append(store: SQLiteStore, text: str = "", *, release: str | None = None) -> int:
     """Append a record; return its number."""
 
