@@ -20,7 +20,7 @@ from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
 __all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_of"]
-__all__ += ["charge_of", "doubles", "entry_of", "terms_of"]
+__all__ += ["check_time", "doubles", "entry_of", "terms_of"]
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses with their counts."""
@@ -328,24 +328,24 @@ def terms_of(row: Row) -> Terms:
         raise altered(row) from None
 
 
-def charge_of(row: Row) -> dict[str, Any]:
-    """Return the body of the record of a charge with its time; its losses and events are still JSON."""
-    body = parse(row)
+def check_time(row: Row, text: str) -> datetime:
+    """Return the time of a record from its text; refuse the record for one that no clock tells."""
     try:
-        time = body["time"] = datetime.fromisoformat(body["time"])
-        sound = time.tzinfo is UTC and FIRST_YEAR < time.year < LAST_YEAR and body["charge"] > 0
-        sound = sound and tuple(map(type, _FIELDS(body))) == _TYPES
-    except (KeyError, TypeError, ValueError):
-        sound = False
-    if not sound:
+        time = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise altered(row) from None
+    if time.tzinfo is not UTC or not FIRST_YEAR < time.year < LAST_YEAR:
         raise altered(row)
-    return body
+    return time
 
 
 def entry_of(row: Row, terms: Terms) -> Entry:
     """Return the charge of a record that `Entry.to_json` made, not answered."""
-    body = charge_of(row)
+    body = parse(row)
     try:
+        if tuple(map(type, _FIELDS(body))) != _TYPES or body["charge"] <= 0:
+            raise altered(row)
+        time = check_time(row, body["time"])
         ((event, count),) = from_json([body["loss"]])
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent(*map(_fraction, body["spent"]))
@@ -357,7 +357,7 @@ def entry_of(row: Row, terms: Terms) -> Entry:
     except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
         raise altered(row) from None
     after = Account(terms, spent, (epsilon, delta), body["unstated"], body["charge"])
-    texts, time = (body["label"], body["mechanism"]), body["time"]
+    texts = body["label"], body["mechanism"]
     return Entry(after.charges, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
 
 

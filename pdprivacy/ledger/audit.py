@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import marshal
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pdprivacy.accounting import Spent
 from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
-from pdprivacy.ledger.account import Terms, answer_of, charge_of, entry_of, terms_of
-from pdprivacy.ledger.store import ROOT, Chain, Row, altered, digest, parse
+from pdprivacy.ledger.account import Terms, answer_of, check_time, entry_of, terms_of
+from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, digest, parse
 from pdprivacy.privacy import Loss
 from pdprivacy.show.progress import shown
 
@@ -50,15 +49,18 @@ Added: TypeAlias = tuple[tuple[int, tuple[int, int]], ...]
 class _Budget:
     """The sums of a budget, as numbers and as the texts that the last charge must hold.
 
-    They are epsilon, delta, squares and rho of `Spent`, then epsilon and delta as asked for.
+    They are epsilon, delta, squares and rho of `Spent`, then epsilon and delta as asked for. ``name``: the
+    text of the name in records.
     """
 
+    name: str
     terms: Terms
     sums: list[tuple[int, int]] = field(default_factory=lambda: [(0, 1)] * 6)
     texts: list[str] = field(default_factory=lambda: ["0"] * 6)
     unstated: bool = False
     charges: int = 0
     unanswered: set[int] = field(default_factory=set)
+    releases: set[str] = field(default_factory=set)
 
     def add(self, added: Added) -> None:
         """Add to the sums; in whole numbers, which takes a tenth of the time of fractions."""
@@ -88,8 +90,7 @@ class _Walk:
     number: int = 0
     hash: bytes = ROOT
     budgets: dict[str, _Budget] = field(default_factory=dict)
-    releases: set[tuple[str, str]] = field(default_factory=set)
-    kinds: dict[tuple[type[Loss], str, bytes], tuple[Added, bool]] = field(default_factory=dict)
+    kinds: dict[tuple[type[Loss], str, str], tuple[Added, bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def take(self, row: Row) -> None:
@@ -126,32 +127,41 @@ class _Walk:
                 raise altered(row)
             budget.terms = new
         elif row.kind == "open" and budget is None and row.budget:
-            self.budgets[row.budget] = _Budget(terms_of(row))
+            self.budgets[row.budget] = _Budget(canonical(row.budget), terms_of(row))
         elif row.kind == "ledger" and row.number == 1 and not row.budget:
             parse(row)
         else:
             raise altered(row)
 
     def _charged(self, row: Row, budget: _Budget) -> None:
-        body, release = charge_of(row), None if row.release is None else (row.budget, row.release)
-        added, unstated = self._effect(row, body, budget.terms)
-        budget.add(added)
+        """Apply a charge; refuse one whose text is not that of the next charge of its kind."""
+        release = "null" if row.release is None else canonical(row.release)
+        if row.release is not None and release in budget.releases:
+            raise altered(row)
+        budget.releases.add(release)
         budget.charges += 1
         budget.unanswered.add(budget.charges)
-        budget.unstated = budget.unstated or unstated
-        stated = (body["charge"], body["unstated"], body["spent"] + body["asked"])
-        if stated != (budget.charges, budget.unstated, budget.texts) or release in self.releases:
+        asked, _, rest = row.body.partition(f',"budget":{budget.name},"charge":{budget.charges},')
+        kind, _, rest = rest.rpartition(f',"release":{release},"spent":["')
+        spent, _, rest = rest.partition('"],"time":"')
+        time, _, unstated = rest.partition('","unstated":')
+        added, is_unstated = self._effect(row, kind, budget.terms)
+        check_time(row, time)
+        budget.add(added)
+        budget.unstated = budget.unstated or is_unstated
+        texts = budget.texts
+        stated = f'{{"asked":["{texts[4]}","{texts[5]}"]', '","'.join(texts[:4])
+        if (asked, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):
             raise altered(row)
-        if release is not None:
-            self.releases.add(release)
 
-    def _effect(self, row: Row, body: dict[str, Any], terms: Terms) -> tuple[Added, bool]:
-        """Return what a charge adds to the sums, and whether it states no epsilon; cached by its losses."""
-        losses = body.get("loss"), body.get("counted"), body.get("events")
-        # marshal tells apart what str does, in half of its time; version 2 has no references to objects
-        kind = (type(terms.total), terms.accounting, marshal.dumps(losses, 2))
-        if kind in self.kinds:
-            return self.kinds[kind]
+    def _effect(self, row: Row, kind: str, terms: Terms) -> tuple[Added, bool]:
+        """Return what a charge adds to the sums, and whether it states no epsilon.
+
+        ``kind``: the text of its loss, events, label and mechanism, by which the effect is cached.
+        """
+        key = type(terms.total), terms.accounting, kind
+        if key in self.kinds:
+            return self.kinds[key]
         entry = entry_of(row, terms)
         if entry.counted != terms.rule.counted(entry.loss, entry.count, entry.events):
             raise altered(row)
@@ -161,7 +171,7 @@ class _Walk:
         # requested sums follow counted ones, which are mostly equal
         effect = tuple(sorted(added, key=lambda pair: pair[0] % 4)), epsilon is None
         if len(self.kinds) < MOST_KINDS:
-            self.kinds[kind] = effect
+            self.kinds[key] = effect
         return effect
 
 

@@ -65,8 +65,8 @@ def are_rows(rows: Collection[Sequence[Any]]) -> bool:
     return typed and (not rows or set(map(len, columns[-1])) == {32})
 
 
-def canonical(body: Mapping[str, Any] | list[Any]) -> str:
-    """Return the only text of a JSON object or list: sorted keys, no spaces, ASCII, finite floats."""
+def canonical(body: Mapping[str, Any] | list[Any] | str) -> str:
+    """Return the only text of a JSON value: sorted keys, no spaces, ASCII, finite floats."""
     return _ENCODER.encode(body)
 
 

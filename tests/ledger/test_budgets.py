@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import pickle
+import re
 import sqlite3
 import subprocess
 import sys
@@ -519,7 +521,7 @@ def test_records_removed_swapped_or_mislabelled_are_found(filled, change):
         Ledger(filled).audit()
 
 
-def rewritten(path: Path, change) -> None:
+def rewritten(path: Path, change, text_of=canonical) -> None:
     """A whole new chain of bodies that ``change`` makes of each, as somebody with time may write it."""
     import json
 
@@ -527,7 +529,7 @@ def rewritten(path: Path, change) -> None:
     rows = connection.execute("SELECT number, body FROM records ORDER BY number").fetchall()
     before = ROOT
     for number, body in rows:
-        text = canonical(change(number, json.loads(body)))
+        text = text_of(change(number, json.loads(body)))
         before = digest(before, number, text)
         connection.execute("UPDATE records SET body = ?, hash = ? WHERE number = ?", (text, before, number))
     connection.commit()
@@ -550,6 +552,36 @@ def test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain(f
 
     rewritten(filled, cheaper)
     with pytest.raises(TamperedLedgerError, match="record 5 does not hold"):
+        Ledger(filled).audit()
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace(",", ", ", 1),
+        lambda text: " " + text,
+        lambda text: text + " ",
+        lambda text: text.replace("{", '{"charge":9,', 1),  # of two equal keys the last one counts
+        lambda text: text[:-1] + ',"unstated":true}',
+        lambda text: text[:-1] + ',"version":2}',
+        lambda text: re.sub(r'"release":[^,]*,', "", text),
+        lambda text: text.replace('"time":"20', '"time":"19'),
+        lambda text: text.replace('"kind":"charge"', '"kind":"answer"'),
+    ],
+    ids=["space", "before", "behind", "twice", "last", "more", "release", "time", "kind"],
+)
+def test_a_text_that_no_charge_has_is_found_in_a_whole_new_chain(filled, change, place):
+    query = "SELECT number FROM records WHERE kind = 'charge' ORDER BY number"
+    with contextlib.closing(raw(filled)) as connection:
+        numbers = [number for (number,) in connection.execute(query)]
+    turn = iter(range(1, 16))
+
+    def text_of(body):
+        return change(canonical(body)) if next(turn) == numbers[place] else canonical(body)
+
+    rewritten(filled, lambda _, body: body, text_of)
+    with pytest.raises(TamperedLedgerError, match=f"record {numbers[place]} does not hold"):
         Ledger(filled).audit()
 
 
