@@ -506,13 +506,21 @@ class DiscreteLaplace(_Discrete):
 SMOOTH = 2.0**14
 
 
+def total(terms: Floats) -> float:
+    """Return the sum of non-negative numbers, rounded once.
+
+    Terms below 1e-40 of the largest change no digit of it, and cost `math.fsum` most of its time.
+    """
+    return math.fsum(terms[terms > 1e-40 * np.max(terms, initial=0.0)])
+
+
 @lru_cache(maxsize=4)
 def discrete_normal_masses(sigma: float) -> tuple[Floats, Floats]:
     """Return the integers within 40 sigma and their discrete normal probabilities."""
     reach = math.ceil(40 * sigma) + 1  # beyond, a term is below the smallest double
     z = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-z * z / (2 * sigma * sigma))
-    return z, weights / math.fsum(weights)
+    return z, weights / total(weights)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pdprivacy import noise
 from pdprivacy.accounting.rules import zcdp_rho
 from pdprivacy.checks import real, reals, whole
-from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses
+from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses, total
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
@@ -50,7 +50,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     # z is the noise of the neighbour that lies `sensitivity` higher: its privacy loss is linear in z
     privacy_loss = sensitivity * (2 * z + sensitivity) / (2 * sigma * sigma)
     gain = p * np.maximum(-np.expm1(np.minimum(epsilon - privacy_loss, 0.0)), 0.0)
-    return math.fsum(gain)
+    return total(gain)
 
 
 @functools.lru_cache(maxsize=256)
