@@ -835,10 +835,10 @@ def test_a_read_that_fails_after_the_charge_shows_no_cell(canaries, texts_of, mo
     """Failures of the engine itself put no cell into a message."""
     from pdprivacy.engine import PandasEngine
 
-    def fail(self, *arguments):
+    def fail(self, *arguments, **options):
         raise RuntimeError("the engine stopped")
 
-    monkeypatch.setattr(PandasEngine, "sum", fail)
+    monkeypatch.setattr(PandasEngine, "grouped", fail)
     with pytest.raises(RuntimeError) as caught:
         canaries.dp.mean("pay", epsilon=1)
     for text in texts_of(caught.value):

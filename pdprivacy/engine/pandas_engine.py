@@ -110,7 +110,7 @@ class PandasEngine:
     def _coders(self, columns: Sequence[Column], method: str) -> list[Coder]:
         return [coder(self._frame[column.name].array, column, method) for column in columns]
 
-    def sum(self, quantity: Quantity) -> tuple[int, int]:
+    def _sum(self, quantity: Quantity) -> tuple[int, int]:
         """Return the number of records without null, and the sum of their grid steps."""
         read, rows = self._quantity(quantity), len(self._frame)
         buffer = _scratch(min(SUM_BLOCK, max(rows, 1)))[0]
@@ -206,7 +206,7 @@ class PandasEngine:
     ) -> GroupedSums:
         """Return counts, sums and products of complete records per declared group; one without ``keys``."""
         if not keys and len(quantities) == 1 and not products:
-            count, total = self.sum(quantities[0])
+            count, total = self._sum(quantities[0])
             return GroupedSums([count], [[total]], {})
         if not keys:
             return self._ungrouped(quantities, products=products)

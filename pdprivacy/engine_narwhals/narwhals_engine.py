@@ -127,11 +127,6 @@ class NarwhalsEngine:
     table = _answered(Queries.table)
     bins = _answered(Queries.bins)
 
-    def sum(self, quantity: Quantity) -> tuple[int, int]:
-        """Records without null, and the sum of their grid steps."""
-        sums = self.grouped([quantity], (), "sum", products=False)
-        return sums.rows[0], sums.sums[0][0]
-
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums:

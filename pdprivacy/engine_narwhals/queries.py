@@ -29,7 +29,6 @@ from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 
 R = TypeVar("R")
-S = TypeVar("S")
 Integers: TypeAlias = NDArray[np.int64]
 
 PANDAS_2 = pd.__version__.startswith("2.")
@@ -55,10 +54,6 @@ class Query(Generic[R]):
     names: tuple[Any, ...]
     plan: Callable[[Any], Any]
     answer: Callable[[list[Any]], R]
-
-    def then(self, function: Callable[[R], S]) -> Query[S]:
-        """Return the query whose answer is what the function makes of this one."""
-        return Query(self.what, self.names, self.plan, lambda results: function(self.answer(results)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +216,6 @@ class Queries:
             return (known.filter(~at.is_nan()) if dtype.is_float() else known).select(n=library.len())
 
         return self._records("the records that are present", (column.name,), plan)
-
-    def sum(self, quantity: Quantity) -> Query[tuple[int, int]]:
-        """Return the query of the records without null, and of the sum of their grid steps."""
-        query = self._sums([quantity], self._groups(()), products=False)
-        return query.then(lambda sums: (sums.rows[0], sums.sums[0][0]))
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

@@ -16,11 +16,9 @@ __all__ = [
     "clip",
     "cut",
     "date_field",
-    "dense",
     "dropna",
     "fillna",
     "floats",
-    "nulls",
     "query",
     "recode",
     "rename",
@@ -29,17 +27,17 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from pdprivacy.expressions.assignment import assign, date_field
-    from pdprivacy.expressions.cells import dense, floats, nulls
+    from pdprivacy.expressions.cells import floats
     from pdprivacy.expressions.conversion import astype, cut, recode, rename
     from pdprivacy.expressions.reader import ExpressionReader, Syntax
     from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
 else:  # imported when it is first asked for
     _HOMES = {
         **dict.fromkeys(("assign", "date_field"), "assignment"),
-        **dict.fromkeys(("dense", "floats", "nulls"), "cells"),
         **dict.fromkeys(("astype", "cut", "recode", "rename"), "conversion"),
         **dict.fromkeys(("Transform", "clip", "dropna", "fillna", "query", "select"), "steps"),
         "ExpressionReader": "reader",
+        "floats": "cells",
         "Syntax": "reader",
     }
 

@@ -15,12 +15,7 @@ from pdprivacy.checks import flag, fractions
 from pdprivacy.distributions import GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below, power_up, smallest
-from pdprivacy.mechanism.additive import (
-    SAFE,
-    Continuous,
-    finite_width,
-    remembered,
-)
+from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.mechanism.support import (
     GRID_BITS,

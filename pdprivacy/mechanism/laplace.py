@@ -13,12 +13,7 @@ from pdprivacy.checks import fractions
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import rounded_up, smallest
-from pdprivacy.mechanism.additive import (
-    SAFE,
-    Continuous,
-    finite_width,
-    remembered,
-)
+from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.support import Bounding, Integers, moved_on_grid, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive

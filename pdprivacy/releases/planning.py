@@ -274,8 +274,6 @@ class Assumption:
                 return self._cells(math.prod(column.cells(method) for column in columns))
             case "bins", (column, edges):
                 return self._cells(len(edges) - 1 + int(column.nullable))
-            case "sum", (quantity,):
-                return self.rows, self.rows * self._mean(quantity)
         quantities, keys, method = read.args
         return self._grouped(quantities, keys, method, products=dict(read.options)["products"])
 
@@ -310,13 +308,15 @@ class Assumption:
         if quantities[0].weighs and (len(quantities) == 2 or method != "groupby"):
             return self._weighted(quantities, rows, products=products)
         sums = [[0 if products else n * self._mean(quantity) for n in rows] for quantity in quantities]
+        if not products:
+            return GroupedSums(rows, sums, {})
         spare = 0 if keys else 1  # the divisor of a variance of all records is n - 1
         squares = {
             (i, j): [max(n - spare, 0) * self._square(quantities[i]) if i == j else 0 for n in rows]
             for i in range(len(quantities))
             for j in range(i, len(quantities))
         }
-        return GroupedSums(rows, sums, squares if products else {})
+        return GroupedSums(rows, sums, squares)
 
     def _weighted(self, quantities: Sequence[Quantity], rows: list[int], *, products: bool) -> GroupedSums:
         """Sums for weights in the middle of their bounds; ``at``: the weight of a cell, or the mean."""

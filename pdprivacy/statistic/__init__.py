@@ -11,14 +11,13 @@ sensitivity (*direct*). Where that number is private, centred sums and a count
 each get noise, and the answer is computed from them (*by sums*).
 """
 
-from pdprivacy.statistic.candidates import Labels, Quantile, Runs, ladder, share
+from pdprivacy.statistic.candidates import Labels, Quantile, ladder, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
 from pdprivacy.statistic.direct import Direct
 from pdprivacy.statistic.interface import (
     Answer,
-    Engine,
     GroupedSums,
     Part,
     Quantity,
@@ -44,7 +43,6 @@ __all__ = [
     "Covariance",
     "Direct",
     "Distinct",
-    "Engine",
     "GroupedSums",
     "Labels",
     "LeastSquares",
@@ -58,7 +56,6 @@ __all__ = [
     "Ranks",
     "Read",
     "Rows",
-    "Runs",
     "Scope",
     "Statistic",
     "Sums",

@@ -137,7 +137,7 @@ class Direct(Statistic):
     @property
     def reads(self) -> tuple[Read, ...]:
         if self.kind == "mean":
-            return (ROWS, *(Read("sum", (quantity,)) for quantity in self.quantities))
+            return (ROWS, *(grouped((quantity,), products=False) for quantity in self.quantities))
         if self.keys:
             method = f"pooled_{self.kind}"
             return ROWS, grouped(self.quantities, self.keys, method)
@@ -158,7 +158,7 @@ class Direct(Statistic):
     def _entries(self, rows: int, *found: Any) -> list[Fraction]:
         """Return the exact statistic per entry, in grid steps or their products, of columns without nulls."""
         if self.kind == "mean":
-            return [Fraction(total, rows) for _, total in found]
+            return [Fraction(one.sums[0][0], rows) for one in found]
         if self.keys:
             (sums,) = found
             spare = rows - self.groups

@@ -70,10 +70,10 @@ class Sums(Statistic):
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        return tuple(Read("sum", (quantity,)) for quantity in self.quantities)
+        return tuple(grouped((quantity,), products=False) for quantity in self.quantities)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
-        return [[total] for _, total in answers]
+        return [answer.sums[0] for answer in answers]
 
 
 def product_interval(

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from pdprivacy import Column
 from pdprivacy.engine import PandasEngine
 from pdprivacy.statistic import Quantity, indicator, quantity
+from tests.support.engine_frames import sum_of
 
 NAN, INF = float("nan"), float("inf")
 ENDS = ((0.0, 9.0), (-3.0, 10.0), (0.1, 0.7), (-7.5, -2.25), (1e9, 1e9 + 1e-3), (5.0, 5.0), (-1e12, 1.0))
@@ -99,7 +100,7 @@ def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centere
     inside = np.random.default_rng(1).uniform(lower, upper, 20).tolist()
     beyond = [lower - 1, upper + 1, -1e300, 1e300, INF, -INF, math.nextafter(upper, INF), NAN]
     for cell in [lower, upper, lower / 2 + upper / 2, *inside, *beyond]:
-        rows, total = engine(x=[cell]).sum(number)
+        rows, total = sum_of(engine(x=[cell]), number)
         assert (rows, total) == plain_sum(number, [cell])
         assert number.low <= total <= number.high or is_null(cell)
         if products:
@@ -115,8 +116,8 @@ def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centere
 def test_bounds_are_not_rounded_to_a_narrower_dtype(dtype, upper):
     number = quantity(Column("x", "float", lower=-upper, upper=upper), "mean")
     above = pd.Series([np.float64(np.float16(upper)) * 1.01]).astype(dtype)
-    assert engine(x=above).sum(number) == (1, number.high)
-    assert engine(x=-above).sum(number) == (1, number.low)
+    assert sum_of(engine(x=above), number) == (1, number.high)
+    assert sum_of(engine(x=-above), number) == (1, number.low)
 
 
 @pytest.mark.parametrize("products", [False, True])
@@ -180,7 +181,7 @@ def test_every_dtype_of_numbers_reads_the_same(dtype, nulls):
     for lower, upper in ((-1000, 1000), (1, 7), (5, 5)):
         column = Column("x", "integer", nulls, lower, upper)
         for number in (quantity(column, "sum", centered=False), quantity(column, "var", products=True)):
-            assert found.sum(number) == plain_sum(number, cells)
+            assert sum_of(found, number) == plain_sum(number, cells)
             key = Column("g", "category", categories=("a", "b"))
             grouped = found.grouped([number], [key], "test", products=True)
             for group in (0, 1):
@@ -212,11 +213,11 @@ def test_every_dtype_of_truth_values_reads_the_same(dtype, nulls):
         found.table([Column("x", "boolean", nulls, categories=(True,))], "test").tolist() == [3] + [1] * nulls
     )
     number = quantity(column, "sum", centered=False)
-    assert found.sum(number)[0] == 4
-    assert found.sum(number)[1] * number.unit == 3
+    assert sum_of(found, number)[0] == 4
+    assert sum_of(found, number)[1] * number.unit == 3
     share = indicator(column, "proportion", False, centered=False)
-    assert found.sum(share)[0] == 4
-    assert found.sum(share)[1] * share.unit == 1
+    assert sum_of(found, share)[0] == 4
+    assert sum_of(found, share)[1] * share.unit == 1
     assert found.bins(column, (0.0, 0.5, 1.0)).tolist() == [1, 3] + [1] * nulls
 
 
@@ -259,8 +260,8 @@ def test_every_dtype_of_strings_reads_the_same(dtype, nulls):
     assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls  # the unseen label is nowhere
     assert found.present(column) == len(LABELS)
     share = indicator(column, "proportion", "b", centered=False)
-    assert found.sum(share)[0] == 6
-    assert found.sum(share)[1] * share.unit == 3
+    assert sum_of(found, share)[0] == 6
+    assert sum_of(found, share)[1] * share.unit == 3
     number = quantity(Column("y", "integer", lower=0, upper=20), "sum", centered=False)
     grouped = found.grouped([number], [column], "test", products=False)
     assert grouped.rows == [1, 2, 3] + [2] * nulls
@@ -282,7 +283,7 @@ def test_a_column_without_values_reads_as_nulls_whatever_its_dtype(dtype, rows):
     labels = Column("x", "category", nullable=True, categories=("a", "b"))
     assert found.table([labels], "test").tolist() == [0, 0, rows]
     number = Column("x", "float", nullable=True, lower=0, upper=10)
-    assert found.sum(quantity(number, "sum")) == (0, 0)
+    assert sum_of(found, quantity(number, "sum")) == (0, 0)
     assert found.bins(number, (0.0, 5.0, 10.0)).tolist() == [0, 0, rows]
     moments = found.grouped([quantity(number, "var", products=True)], (), "test", products=True)
     assert (moments.rows, moments.sums, moments.products) == ([0], [[0]], {(0, 0): [0]})
@@ -345,7 +346,7 @@ def test_a_column_is_told_by_its_label_whatever_it_is():
     frame = pd.DataFrame({("a", 1): [1, 2], 0: [3, 4]}, index=[7, 7])
     for name, total in ((("a", 1), 3), (0, 7)):
         number = quantity(Column(name, "integer", lower=0, upper=9), "sum", centered=False)
-        assert PandasEngine(frame).sum(number)[1] * number.unit == total
+        assert sum_of(PandasEngine(frame), number)[1] * number.unit == total
 
 
 def test_integers_beyond_the_precision_of_a_double():
@@ -367,11 +368,11 @@ def test_sums_beyond_the_precision_of_a_double_are_exact():
     one = int(1 / number.unit)
     total = (rows * 255 - 1) * one
     assert total > 2**53
-    assert engine(x=values).sum(number) == (rows, total)
+    assert sum_of(engine(x=values), number) == (rows, total)
     # the same with the least step on top, which a double of that size cannot hold
     finer = np.full(rows, 255.0)
     finer[-1] = 255 - number.grid
-    assert engine(x=finer).sum(number) == (rows, rows * 255 * one - 1)
+    assert sum_of(engine(x=finer), number) == (rows, rows * 255 * one - 1)
 
 
 def test_products_are_exact_over_many_blocks():
@@ -447,7 +448,7 @@ def everything(frame: pd.DataFrame) -> list[Any]:
         [found.table(list(columns), "test").tolist() for columns in ((G,), (H, G), (Y, G, H), (Z, G))],
         [found.bins(X, edges).tolist() for edges in EDGES.values()],
         [found.bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0)).tolist()],
-        [found.sum(number) for number in sums],
+        [sum_of(found, number) for number in sums],
         found.grouped(products, (), "test", products=True),
         found.grouped(products, (), "test", products=False),
         found.grouped(products, [G, H], "test", products=True),
@@ -601,7 +602,7 @@ def test_a_record_that_is_left_out_of_a_sum_is_left_out_of_the_count(dtype):
     column = Column("x", "float", True, 0, 9)
     values = pd.Series([0.0, 1.0, 2.0], dtype=dtype)
     frame = pd.DataFrame({"x": (values / values).astype(dtype)})  # 0 / 0, a NaN that is no null to some
-    assert PandasEngine(frame).present(column) == PandasEngine(frame).sum(quantity(column, "sum"))[0] == 2
+    assert PandasEngine(frame).present(column) == sum_of(PandasEngine(frame), quantity(column, "sum"))[0] == 2
 
 
 FAR = [2**53 + 1, 2**62 + 5, 10**18 + 100, -(2**60) - 3, 2**63 + 1, -(2**63), 2**63 - 70]

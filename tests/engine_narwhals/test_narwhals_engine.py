@@ -31,6 +31,7 @@ from tests.support.engine_frames import (
     each_engine,
     frame_of,
     numpy_pandas,
+    sum_of,
 )
 from tests.support.hard_frames import BASICS, INF, LETTER, NAN, NUMBER, RANGE, READ, TRUTH, everyday
 
@@ -83,7 +84,7 @@ def questions(columns: list[Column]) -> dict[str, Callable[[Any], Any]]:
         found[f"present {column.name}"] = lambda one, column=column: one.present(column)
     for column in numbers:
         number = quantity(column, "t", centered=column is numbers[0])
-        found[f"sum {column.name}"] = lambda one, number=number: one.sum(number)
+        found[f"sum {column.name}"] = lambda one, number=number: sum_of(one, number)
         lower, upper = column.bounds("t")
         width = max(upper - lower, 1.0, abs(lower) * 2.0**-40)
         few = np.unique([lower - width, lower, lower + width / 3, upper, upper + width])
@@ -98,7 +99,7 @@ def questions(columns: list[Column]) -> dict[str, Callable[[Any], Any]]:
     for column in labelled:
         first = indicator(column, "t", column.labels("t")[0])
         found[f"table {column.name}"] = lambda one, column=column: one.table([column], "t").tolist()
-        found[f"share {column.name}"] = lambda one, first=first: one.sum(first)
+        found[f"share {column.name}"] = lambda one, first=first: sum_of(one, first)
         found[f"grouped {column.name}"] = lambda one, column=column: one.grouped(
             products, [column], "t", products=True
         )
@@ -237,7 +238,7 @@ def test_sums_beyond_the_precision_of_a_double_are_exact(engine):
     frame = NarwhalsEngine(frame_of(engine, pa.table({"x": values, "g": np.arange(rows) % 2 == 1})))
     # with the least step on top, which a double of that size cannot hold
     least, one = int(values[0] / number.grid), int(0.5 / number.grid)
-    assert frame.sum(number) == (rows, rows * least - one)
+    assert sum_of(frame, number) == (rows, rows * least - one)
     assert rows * least > 2**49
     high, step = squared.high, int(0.5 / squared.grid)
     moments = frame.grouped([squared], (), "t", products=True)
@@ -282,7 +283,7 @@ def test_one_call_is_one_query(engine, monkeypatch):
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
     numbers = [quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True)]
     for call in (
-        lambda: found.sum(numbers[0]),
+        lambda: sum_of(found, numbers[0]),
         lambda: found.grouped(numbers, (), "t", products=True),
         lambda: found.table([LETTER, TRUTH, RANGE], "t"),
         lambda: found.grouped(numbers, [LETTER, TRUTH], "t", products=True),
@@ -300,9 +301,9 @@ PRODUCTS = (quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=
 READS = [
     Read("rows"),
     Read("present", (NUMBER,)),
-    Read("sum", (quantity(NUMBER, "t"),)),
-    Read("sum", (quantity(RANGE, "t"),)),
-    Read("sum", (indicator(LETTER, "t", "b"),)),
+    Read("grouped", ((quantity(NUMBER, "t"),), (), "t"), (("products", False),)),
+    Read("grouped", ((quantity(RANGE, "t"),), (), "t"), (("products", False),)),
+    Read("grouped", ((indicator(LETTER, "t", "b"),), (), "t"), (("products", False),)),
     Read("grouped", (PRODUCTS, (), "t"), (("products", True),)),
     Read("grouped", (PRODUCTS[:1], (LETTER, TRUTH), "t"), (("products", True),)),
     Read("table", ((LETTER, RANGE), "t")),
@@ -364,7 +365,7 @@ def test_what_an_engine_cannot_do_is_refused_by_name_before_it_reads(engine, mon
     with pytest.raises(errors.InvalidDataError, match=r"column 'y' is declared and not in the frame"):
         found.present(Column("y", "boolean"))
     with pytest.raises(errors.InvalidDataError, match=r"column 'g' is declared as float and holds \w+"):
-        found.sum(quantity(Column("g", "float", lower=0, upper=1), "t"))
+        sum_of(found, quantity(Column("g", "float", lower=0, upper=1), "t"))
     with pytest.raises(errors.DeclarationError, match="bounds"):
         found.bins(LETTER, (0.0, 1.0))
 
@@ -413,7 +414,7 @@ def test_a_plan_that_fails_halfway_tells_no_cell(engine, texts_of):
     found = NarwhalsEngine(failing(engine))
     count = Column("n", "integer", lower=0, upper=9)
     for call in (
-        lambda: found.sum(quantity(count, "t")),
+        lambda: sum_of(found, quantity(count, "t")),
         lambda: found.table([count], "t"),
         lambda: found.present(count),
         lambda: found.grouped([quantity(NUMBER, "t")], [count], "t", products=True),
@@ -445,7 +446,7 @@ def test_an_engine_that_rounds_in_another_way_is_found_out(monkeypatch):
     object.__setattr__(number, "shift", 0.3)
     monkeypatch.setattr(Quantity, "zero", property(lambda self: 0.0))
     with pytest.raises(errors.EngineError, match="does not add doubles as the processor does"):
-        NarwhalsEngine(everyday(12)).collect([Read("sum", (number,))])
+        NarwhalsEngine(everyday(12)).collect([Read("grouped", ((number,), (), "t"), (("products", False),))])
 
 
 @pytest.mark.full

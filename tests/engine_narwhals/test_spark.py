@@ -15,6 +15,7 @@ import pytest
 from pdprivacy import Column, errors
 from pdprivacy.engine_narwhals import NarwhalsEngine
 from pdprivacy.statistic import Quantity, quantity
+from tests.support.engine_frames import sum_of
 
 pytest.importorskip("pyarrow", reason="Spark answers in Arrow tables")
 pytest.importorskip("narwhals", reason="narwhals is not installed")
@@ -140,7 +141,7 @@ def test_settings_of_a_session_change_no_number(spark, conf, name, value):
         for cell in cells
         if cell[0] is not None and cell[0] == cell[0]
     ]
-    assert found.sum(number) == (3, sum(steps))
+    assert sum_of(found, number) == (3, sum(steps))
     rows = [
         (steps_of(number, 0.1), steps_of(whole, 9.0)),
         (steps_of(number, 0.0), steps_of(whole, 1.0)),
@@ -161,8 +162,8 @@ def test_names_that_spark_does_not_tell_apart_are_refused(spark):
     frame = NarwhalsEngine(spark.sql("select struct(1.0 as x) as s, 2.0 as `s.x`, 3.0 as `s``x`, 4.0 as x"))
     for name in ("s.x", "s`x"):
         with pytest.raises(errors.ParameterError, match="as a field of another column"):
-            frame.sum(quantity(Column(name, "float", lower=0, upper=9), "t"))
-    assert frame.sum(quantity(NUMBER, "t"))[0] == 1
+            sum_of(frame, quantity(Column(name, "float", lower=0, upper=9), "t"))
+    assert sum_of(frame, quantity(NUMBER, "t"))[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_names_that_spark_does_not_tell_apart_are_refused(spark):
 def test_columns_of_other_types_are_refused_before_they_are_read(spark, cell):
     frame = NarwhalsEngine(spark.sql(f"select {cell} as x, {cell} as g"))
     with pytest.raises(errors.InvalidDataError, match="column 'x' is declared as float and holds"):
-        frame.sum(quantity(NUMBER, "t"))
+        sum_of(frame, quantity(NUMBER, "t"))
     with pytest.raises(errors.ParameterError, match=r"column 'g' holds .* cannot be read as labels"):
         frame.table([LETTER], "t")
 
@@ -188,7 +189,7 @@ def test_frames_of_the_pandas_interface_are_read(spark, conf):
             [("a", 1.0), ("c", 20.0), ("b", None)], "g string, x double"
         ).pandas_api()
     assert counts(frame, LETTER) == [1, 1]
-    assert NarwhalsEngine(frame).sum(quantity(NUMBER, "t", centered=False))[0] == 2
+    assert sum_of(NarwhalsEngine(frame), quantity(NUMBER, "t", centered=False))[0] == 2
 
 
 def test_frames_of_spark_connect_are_refused_by_name():
@@ -224,5 +225,5 @@ def test_a_cell_that_the_plan_cannot_convert_tells_no_cell(spark, conf, texts_of
     conf("spark.sql.ansi.enabled", "true")
     found = NarwhalsEngine(spark.sql("select cast(g as int) as n from values ('1'), ('secret') as t(g)"))
     with pytest.raises(errors.EngineError, match=r"^Spark failed to compute sums") as failure:
-        found.sum(quantity(Column("n", "integer", lower=0, upper=9), "t"))
+        sum_of(found, quantity(Column("n", "integer", lower=0, upper=9), "t"))
     assert not [text for text in texts_of(failure.value) if "secret" in text]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pdprivacy  # noqa: F401 - registers the accessor
+import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError, PrivacyError
@@ -66,7 +66,7 @@ def unread(monkeypatch):
         raise AssertionError("a plan read the data")
 
     names = [name for name in vars(PandasEngine) if not name.startswith("__")]
-    assert {"rows", "sum", "grouped", "table", "bins", "present"} <= set(names)
+    assert {"rows", "grouped", "table", "bins", "present"} <= set(names)
     for name in names:
         plain = property(refuse) if name == "rows" else refuse
         monkeypatch.setattr(PandasEngine, name, plain)
@@ -223,6 +223,14 @@ def test_the_supposed_value_moves_the_errors():
             dp.plan.mean("x", at=value, **options)
     empty = dp.plan.value_counts("g", at=0, **options)
     assert (empty["bias"] > 0).all()
+
+
+def test_a_mean_may_be_supposed_at_any_place_within_narrow_bounds():
+    """A mean near 1 is no variance, which is at most 1/2 here."""
+    domain = Domain((Column("x", "float", lower=0, upper=1),))
+    plan = pdprivacy.protect(pd.DataFrame({"x": [0.2, 0.9]}), domain, epsilon=1).dp.plan
+    at_end, middle = (plan.mean("x", epsilon=0.5, rows=100, at=at) for at in (1, None))
+    assert at_end["rmse"].item() >= middle["rmse"].item()
 
 
 # ---------------------------------------------------------------- refusals

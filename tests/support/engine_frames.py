@@ -22,6 +22,12 @@ ON_NEWEST_PANDAS = pytest.mark.skipif(
 )
 
 
+def sum_of(engine: Any, number: Any) -> tuple[int, int]:
+    """Return the records without null in an engine, and the sum of their grid steps."""
+    sums = engine.grouped((number,), (), "t", products=False)
+    return sums.rows[0], sums.sums[0][0]
+
+
 def installed(module: str, name: str) -> Any:
     """Return a module, or skip the test and say which one it needs."""
     return pytest.importorskip(module, reason=f"{name} is not installed")
