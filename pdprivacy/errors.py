@@ -264,6 +264,8 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+# ---------------------------------------------------------------- tracebacks as users see them
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=type)

@@ -42,201 +42,6 @@ from pdprivacy.statistic.confidence import Ends
 
 __all__ = ["corr", "cov", "ols", "pooled_cov", "pooled_var"]
 
-Cells: TypeAlias = "Callable[[Any, pd.Index[Any]], pd.Series[Any]]"
-
-INTERCEPT = "Intercept"
-"""The label of the intercept, as in statsmodels."""
-
-LARGEST_PENALTY = 2.0**40
-"""The largest penalty, in units of squared half ranges, beside which doubles still resolve the moments."""
-
-
-@noised("laplace")
-def ols(
-    protected: Protected,
-    y: Hashable,
-    X: Labels,
-    *,
-    weights: Hashable | None = None,
-    ridge: Rational = 0,
-    epsilon: Rational,
-    **noise: Unpack[Options],
-) -> Release[pd.Series[Any]]:
-    """Release the coefficients of a least squares regression of ``y`` on the columns ``X`` and an intercept.
-
-    Values are clamped to their bounds, a Boolean column is 1 or 0, and records with a null in any of the
-    columns are left out. Noise is added, with equal shares of ``epsilon``, to a count, to the sums and to the
-    sums of products of all columns, each measured from the middle of its bounds. The noisy moments are made
-    positive semi-definite: the eigenvalues of the moments of the regressors are at least the size of their
-    noise, and the residual sum of squares is at least 0.
-
-    Unlike those of other releases, the standard errors and intervals are for the coefficients of a
-    population, of which the records are an independent sample: they include the sampling error and the noise.
-    They assume residuals of equal variance (with ``weights``, a variance in inverse proportion to the
-    weights), because the moments do not show another variance. They hold to first order in the noise. The
-    interval is NaN where the noise is too large for that, and where ``unit`` allows a person several records,
-    which are not independent. See docs/regression.md.
-
-    y : the label of the response. X : a label or a list of labels.
-    weights : a numeric column with bounds of at least 0, for weighted least squares. Records of weight 0 are
-        left out.
-    ridge : the factor of the squared coefficients, except the intercept, in the sum that is minimised, in the
-        units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for the
-        penalised coefficients given the regressors of these records. They do not include the shift by the
-        penalty, or the variation of the regressors between samples.
-
-    Returns a Series labelled "Intercept" and by column. ``interval()`` returns standard errors and intervals.
-    ``attrs["dp"]["regression"]`` holds the noisy number of records, the degrees of freedom, the residual
-    variance and the R squared, at no further cost.
-
-    Raises
-    ------
-    DeclarationError : a column without bounds, such as a column of categories, or weights that may be
-        negative.
-    ParameterError : a repeated column, a regressor that cannot vary, ``bounding``, or a ``ridge`` that is
-        negative or too large.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"x": [i / 1001 for i in range(1, 1001)] * 20}).eval("y = 0.2 + 0.5 * x")
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"x": share, "y": share}), epsilon=1)
-    >>> private.dp.ols("y", ["x"], epsilon=1, rng=1).dp.interval().round(3)
-               released  standard_error  lower  upper
-    Intercept       0.2           0.001  0.199  0.202
-    x               0.5           0.001  0.497  0.502
-    """
-    call = Call.of("ols", epsilon, noise)
-    if call.request.bounding is not None:
-        raise ParameterError(
-            "'ols' takes no 'bounding', which would bias the moments.", "leave bounding out."
-        )
-    response = columns_of(protected, [y], "ols")
-    regressors = columns_of(protected, _listed(X, protected.domain), "ols")
-    weighing = () if weights is None else columns_of(protected, [weights], "ols")
-    chosen = (*regressors, *response)
-    if len({column.name for column in (*chosen, *weighing)}) < len(chosen) + len(weighing):
-        raise ParameterError("'ols' needs different columns as 'y', 'X' and 'weights'.")
-    if any(column.name == INTERCEPT for column in regressors):
-        raise ParameterError(
-            f"'ols' adds {INTERCEPT!r} itself, so no column may have this name.",
-            "leave it out, or rename the column.",
-        )
-    call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
-    quantities = tuple(map(_quantity, chosen))
-    ranges = tuple(_range(one) for one in quantities)
-    facts, numbers, largest = protected, quantities, 1.0
-    if weighing:
-        made = _roots(weighing[0], quantities)
-        facts = replace(protected, derived=lambda facts: transformed(facts, made))
-        numbers, largest = tuple(map(_weighted, made.domain.columns)), weighing[0].bounds("ols")[1]
-    penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
-    weighted = (str(weighing[0].name), largest) if weighing else None
-    statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
-    labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result, labels)
-
-    return release_of(facts, call, statistic, make)
-
-
-def _listed(X: Labels, domain: Domain) -> Any:
-    if X is None:
-        raise ParameterError("'ols' needs the columns of the regressors.", 'X=["age"].')
-    if isinstance(X, ProtectedFrame) or (isinstance(X, tuple) and X not in domain):
-        raise ParameterError(
-            f"'ols' takes a label or a list of labels as 'X' (got {type(X).__name__}).",
-            'X=["age", "tenure"].',
-        )
-    return X
-
-
-def _penalty(ridge: Rational, units: Sequence[float]) -> float:
-    """Return the penalty; refuse a penalty beside which doubles lose moments in these ``units``."""
-    found = rational(ridge, "ridge")
-    if found < 0:
-        raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
-    most = min(1e300, *(LARGEST_PENALTY * unit for unit in units))
-    if found > most:
-        raise ParameterError(
-            f"'ridge' must be at most {most:.3g} for columns of these bounds (got {got(ridge)}).",
-            "leave out the columns whose coefficients it makes 0.",
-        )
-    return float(found)
-
-
-def _quantity(column: Column) -> Quantity:
-    """Return the quantity of a column, whose bounds must differ."""
-    if column.kind == "category":
-        raise DeclarationError(
-            f"'ols' needs numbers, and column {column.name!r} has labels; make indicators of all but one.",
-            f'private.assign(indicator="{column.name} == {column.labels("ols")[0]!r}").',
-        )
-    found = quantity(column, "ols", products=True)
-    if found.lower == found.upper:
-        raise ParameterError(
-            f"Column {column.name!r} has equal bounds, so it cannot be distinguished from the intercept.",
-            "leave it out.",
-        )
-    return found
-
-
-def _range(quantity: Quantity) -> tuple[float, float]:
-    """Return the middle and half of the range."""
-    return quantity.center, (quantity.upper - quantity.lower) / 2
-
-
-def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
-    """Return a transform to the root of the weights, and to the numbers, in half ranges, times this root."""
-    low, high = weight.bounds("ols")
-    if low < 0 or high <= 0:
-        raise DeclarationError(
-            f"The weights of column {weight.name!r} may be negative or are all 0: its bounds are {low:g} and "
-            f"{high:g}.",
-            f"private.clip(lower={{{weight.name!r}: 0}}).",
-        )
-
-    def root(read: Any) -> Any:
-        cells = floats(read[weight.name], weight)
-        return np.sqrt(np.where(cells > 0, cells, np.nan) / high)  # a weight of 0 leaves the record out
-
-    def cells(number: Quantity) -> Cells:
-        center, half = _range(number)
-
-        def made(read: Any, index: pd.Index[Any]) -> pd.Series[Any]:
-            centered = (floats(read[number.column.name], number.column) - center) / half
-            return pd.Series(np.clip(centered, -1.0, 1.0) * root(read), index=index)
-
-        return made
-
-    reads = (weight.name, *(number.column.name for number in quantities))
-    # new names: under the name of a column, a step would read its own result in place of the column
-    roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
-    leaves_out = weight.nullable or low == 0
-    columns = [Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)]
-    makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
-    for name, number in zip(names, quantities, strict=True):
-        nullable = leaves_out or number.column.nullable
-        columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
-        makers[name] = cells(number)
-    return Transform("weighted", Domain(tuple(columns)), reads, makers)
-
-
-def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
-    """Return names that differ from each other and from the names in ``taken``."""
-    found: list[str] = []
-    for name in names:
-        while name in taken or name in found:
-            name += "'"
-        found.append(name)
-    return found
-
-
-def _weighted(column: Column) -> Quantity:
-    """Return the quantity of a column of numbers times the root of the weight."""
-    return quantity(column, "ols", centered=False, products=True)
-
-
 MatrixConstraint: TypeAlias = Literal["psd"]
 
 
@@ -460,3 +265,200 @@ def pooled_cov(
     b -0.38  0.32
     """
     return _matrix(protected, columns, Call.of("pooled_cov", epsilon, noise, constraint=constraint), by=by)
+
+
+# ---------------------------------------------------------------- regressions
+
+Cells: TypeAlias = "Callable[[Any, pd.Index[Any]], pd.Series[Any]]"
+
+INTERCEPT = "Intercept"
+"""The label of the intercept, as in statsmodels."""
+
+LARGEST_PENALTY = 2.0**40
+"""The largest penalty, in units of squared half ranges, beside which doubles still resolve the moments."""
+
+
+@noised("laplace")
+def ols(
+    protected: Protected,
+    y: Hashable,
+    X: Labels,
+    *,
+    weights: Hashable | None = None,
+    ridge: Rational = 0,
+    epsilon: Rational,
+    **noise: Unpack[Options],
+) -> Release[pd.Series[Any]]:
+    """Release the coefficients of a least squares regression of ``y`` on the columns ``X`` and an intercept.
+
+    Values are clamped to their bounds, a Boolean column is 1 or 0, and records with a null in any of the
+    columns are left out. Noise is added, with equal shares of ``epsilon``, to a count, to the sums and to the
+    sums of products of all columns, each measured from the middle of its bounds. The noisy moments are made
+    positive semi-definite: the eigenvalues of the moments of the regressors are at least the size of their
+    noise, and the residual sum of squares is at least 0.
+
+    Unlike those of other releases, the standard errors and intervals are for the coefficients of a
+    population, of which the records are an independent sample: they include the sampling error and the noise.
+    They assume residuals of equal variance (with ``weights``, a variance in inverse proportion to the
+    weights), because the moments do not show another variance. They hold to first order in the noise. The
+    interval is NaN where the noise is too large for that, and where ``unit`` allows a person several records,
+    which are not independent. See docs/regression.md.
+
+    y : the label of the response. X : a label or a list of labels.
+    weights : a numeric column with bounds of at least 0, for weighted least squares. Records of weight 0 are
+        left out.
+    ridge : the factor of the squared coefficients, except the intercept, in the sum that is minimised, in the
+        units of the columns (``alpha`` of ``sklearn.linear_model.Ridge``). The intervals are then for the
+        penalised coefficients given the regressors of these records. They do not include the shift by the
+        penalty, or the variation of the regressors between samples.
+
+    Returns a Series labelled "Intercept" and by column. ``interval()`` returns standard errors and intervals.
+    ``attrs["dp"]["regression"]`` holds the noisy number of records, the degrees of freedom, the residual
+    variance and the R squared, at no further cost.
+
+    Raises
+    ------
+    DeclarationError : a column without bounds, such as a column of categories, or weights that may be
+        negative.
+    ParameterError : a repeated column, a regressor that cannot vary, ``bounding``, or a ``ridge`` that is
+        negative or too large.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> share = pa.Column(float, pa.Check.in_range(0, 1), metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"x": [i / 1001 for i in range(1, 1001)] * 20}).eval("y = 0.2 + 0.5 * x")
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"x": share, "y": share}), epsilon=1)
+    >>> private.dp.ols("y", ["x"], epsilon=1, rng=1).dp.interval().round(3)
+               released  standard_error  lower  upper
+    Intercept       0.2           0.001  0.199  0.202
+    x               0.5           0.001  0.497  0.502
+    """
+    call = Call.of("ols", epsilon, noise)
+    if call.request.bounding is not None:
+        raise ParameterError(
+            "'ols' takes no 'bounding', which would bias the moments.", "leave bounding out."
+        )
+    response = columns_of(protected, [y], "ols")
+    regressors = columns_of(protected, _listed(X, protected.domain), "ols")
+    weighing = () if weights is None else columns_of(protected, [weights], "ols")
+    chosen = (*regressors, *response)
+    if len({column.name for column in (*chosen, *weighing)}) < len(chosen) + len(weighing):
+        raise ParameterError("'ols' needs different columns as 'y', 'X' and 'weights'.")
+    if any(column.name == INTERCEPT for column in regressors):
+        raise ParameterError(
+            f"'ols' adds {INTERCEPT!r} itself, so no column may have this name.",
+            "leave it out, or rename the column.",
+        )
+    call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
+    quantities = tuple(map(_quantity, chosen))
+    ranges = tuple(_range(one) for one in quantities)
+    facts, numbers, largest = protected, quantities, 1.0
+    if weighing:
+        made = _roots(weighing[0], quantities)
+        facts = replace(protected, derived=lambda facts: transformed(facts, made))
+        numbers, largest = tuple(map(_weighted, made.domain.columns)), weighing[0].bounds("ols")[1]
+    penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
+    weighted = (str(weighing[0].name), largest) if weighing else None
+    statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
+    labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
+
+    def make(result: Result) -> Made[pd.Series[Any]]:
+        return series(result, labels)
+
+    return release_of(facts, call, statistic, make)
+
+
+def _listed(X: Labels, domain: Domain) -> Any:
+    if X is None:
+        raise ParameterError("'ols' needs the columns of the regressors.", 'X=["age"].')
+    if isinstance(X, ProtectedFrame) or (isinstance(X, tuple) and X not in domain):
+        raise ParameterError(
+            f"'ols' takes a label or a list of labels as 'X' (got {type(X).__name__}).",
+            'X=["age", "tenure"].',
+        )
+    return X
+
+
+def _penalty(ridge: Rational, units: Sequence[float]) -> float:
+    """Return the penalty; refuse a penalty beside which doubles lose moments in these ``units``."""
+    found = rational(ridge, "ridge")
+    if found < 0:
+        raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
+    most = min(1e300, *(LARGEST_PENALTY * unit for unit in units))
+    if found > most:
+        raise ParameterError(
+            f"'ridge' must be at most {most:.3g} for columns of these bounds (got {got(ridge)}).",
+            "leave out the columns whose coefficients it makes 0.",
+        )
+    return float(found)
+
+
+def _quantity(column: Column) -> Quantity:
+    """Return the quantity of a column, whose bounds must differ."""
+    if column.kind == "category":
+        raise DeclarationError(
+            f"'ols' needs numbers, and column {column.name!r} has labels; make indicators of all but one.",
+            f'private.assign(indicator="{column.name} == {column.labels("ols")[0]!r}").',
+        )
+    found = quantity(column, "ols", products=True)
+    if found.lower == found.upper:
+        raise ParameterError(
+            f"Column {column.name!r} has equal bounds, so it cannot be distinguished from the intercept.",
+            "leave it out.",
+        )
+    return found
+
+
+def _range(quantity: Quantity) -> tuple[float, float]:
+    """Return the middle and half of the range."""
+    return quantity.center, (quantity.upper - quantity.lower) / 2
+
+
+def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
+    """Return a transform to the root of the weights, and to the numbers, in half ranges, times this root."""
+    low, high = weight.bounds("ols")
+    if low < 0 or high <= 0:
+        raise DeclarationError(
+            f"The weights of column {weight.name!r} may be negative or are all 0: its bounds are {low:g} and "
+            f"{high:g}.",
+            f"private.clip(lower={{{weight.name!r}: 0}}).",
+        )
+
+    def root(read: Any) -> Any:
+        cells = floats(read[weight.name], weight)
+        return np.sqrt(np.where(cells > 0, cells, np.nan) / high)  # a weight of 0 leaves the record out
+
+    def cells(number: Quantity) -> Cells:
+        center, half = _range(number)
+
+        def made(read: Any, index: pd.Index[Any]) -> pd.Series[Any]:
+            centered = (floats(read[number.column.name], number.column) - center) / half
+            return pd.Series(np.clip(centered, -1.0, 1.0) * root(read), index=index)
+
+        return made
+
+    reads = (weight.name, *(number.column.name for number in quantities))
+    # new names: under the name of a column, a step would read its own result in place of the column
+    roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
+    leaves_out = weight.nullable or low == 0
+    columns = [Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)]
+    makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
+    for name, number in zip(names, quantities, strict=True):
+        nullable = leaves_out or number.column.nullable
+        columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
+        makers[name] = cells(number)
+    return Transform("weighted", Domain(tuple(columns)), reads, makers)
+
+
+def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
+    """Return names that differ from each other and from the names in ``taken``."""
+    found: list[str] = []
+    for name in names:
+        while name in taken or name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
+def _weighted(column: Column) -> Quantity:
+    """Return the quantity of a column of numbers times the root of the weight."""
+    return quantity(column, "ols", centered=False, products=True)

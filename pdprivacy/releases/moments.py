@@ -274,6 +274,8 @@ def _squared(bounds: Any) -> Any:
     return lower * lower, upper * upper
 
 
+# ---------------------------------------------------------------- several statistics as one release
+
 Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
 Aggregates: TypeAlias = (
     Aggregate | Sequence[Aggregate] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]

@@ -264,9 +264,8 @@ class _Comparison:
         return STATISTICS[self.name]
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
-        verbs = self.statistic.verbs
-        words = {**self.statistic.defaults, **self.options, "rng": state}
-        words["epsilon"] = cost.epsilon / len(verbs)
+        verbs, defaults = self.statistic.verbs, self.statistic.defaults
+        words = {**defaults, **self.options, "rng": state, "epsilon": cost.epsilon / len(verbs)}
         if self.name in clustering.__all__:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
@@ -560,14 +559,11 @@ def compare_suppression(
     ways = [_Way((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
 
     def drawing() -> Draw:
-        scores = np.empty(0)
-        if any(m < M for m, M in pairs):
+        spread = [(way, pair) for way, pair in zip(ways, pairs, strict=True) if pair[0] < pair[1]]
+        kept: dict[_Way, Floats] = {}
+        if spread:
             scores = scores_of(protected, comparison.chosen, distance, limits, progress)
-        kept = {
-            way: keep_probabilities(scores, *pair)
-            for way, pair in zip(ways, pairs, strict=True)
-            if pair[0] < pair[1]
-        }
+            kept = {way: keep_probabilities(scores, *pair) for way, pair in spread}
 
         def draw(way: _Way, source: Source) -> Mask:
             if way in kept:

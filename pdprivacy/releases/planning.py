@@ -215,43 +215,7 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.MultiIndex.from_tuples(labels, names=table.index.names[:2]), axis=0)
 
 
-PLANS = {name: _planned(name, getattr(releases, name)) for name in PLANNED}
-"""The plan of each release by name; see `PlanDP` of the accessor."""
-
-PLANS_BY_GROUP = {name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
-"""The plan of each release per key; selections cannot be planned."""
-
-
-@short_tracebacks
-class GroupPlans(DeclaredGroups, GroupPlanMethods):
-    """Errors of planned releases per declared key, as in ``plan.groupby("region").mean(...)``; see `PlanDP`.
-
-    >>> import pandas as pd, pandera.pandas as pa
-    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
-    >>> member = pa.Column(bool, metadata={"dp": {}})
-    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "member": [True, False] * 500})
-    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
-    >>> plan = private.dp.plan.groupby("member").mean("age", epsilon=[0.5, 1], rows=1000)
-    >>> plan["plus_minus"].round(2).tolist()
-    [1.44, 1.44, 0.72, 0.72]
-    """
-
-    def _count(self) -> str:
-        return f"private.dp.plan.{self._written()}.count(epsilon=[0.1, 1], rows=1000)"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
-                raise AttributeError(f"'GroupPlans' has no attribute {name!r}")
-            raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
-
-    def __repr__(self) -> str:
-        return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
-
-
-for _name, _plan in PLANS_BY_GROUP.items():
-    setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))
+# ---------------------------------------------------------------- assumed sums, in place of the records
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,3 +296,44 @@ class Assumption:
 def _check(at: float, lower: float, upper: float) -> None:
     if not lower <= at <= upper:
         raise ParameterError(f"'at' must be between {lower:g} and {upper:g} (got {at:g}).")
+
+
+# ---------------------------------------------------------------- plans by name
+
+PLANS = {name: _planned(name, getattr(releases, name)) for name in PLANNED}
+"""The plan of each release by name; see `PlanDP` of the accessor."""
+
+PLANS_BY_GROUP = {name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
+"""The plan of each release per key; selections cannot be planned."""
+
+
+@short_tracebacks
+class GroupPlans(DeclaredGroups, GroupPlanMethods):
+    """Errors of planned releases per declared key, as in ``plan.groupby("region").mean(...)``; see `PlanDP`.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> member = pa.Column(bool, metadata={"dp": {}})
+    >>> frame = pd.DataFrame({"age": [31, 54] * 500, "member": [True, False] * 500})
+    >>> private = frame.dp.protect(pa.DataFrameSchema({"age": age, "member": member}), epsilon=1)
+    >>> plan = private.dp.plan.groupby("member").mean("age", epsilon=[0.5, 1], rows=1000)
+    >>> plan["plus_minus"].round(2).tolist()
+    [1.44, 1.44, 0.72, 0.72]
+    """
+
+    def _count(self) -> str:
+        return f"private.dp.plan.{self._written()}.count(epsilon=[0.1, 1], rows=1000)"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'GroupPlans' has no attribute {name!r}")
+            raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
+
+    def __repr__(self) -> str:
+        return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
+
+
+for _name, _plan in PLANS_BY_GROUP.items():
+    setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))

@@ -401,6 +401,8 @@ def _warn_of_suppression(law: Outliers) -> None:
     )
 
 
+# ---------------------------------------------------------------- what a secret part costs the whole
+
 Spend: TypeAlias = Literal["noise", "epsilon"]
 
 LEAST = Fraction(1, 10**30)

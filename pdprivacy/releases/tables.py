@@ -416,7 +416,7 @@ def constrained(
             "leave bounds out.",
         )
     if constraint is None:
-        return cells, partial(_shares_of, axis=axis, total=None) if normalize else _unchanged
+        return cells, partial(_shares_of, axis=axis, total=None) if normalize else lambda result: result
     _check_constraint(constraint, call, total)
     if constraint == "nonnegative":
         return cells, partial(_nonnegative, whole=call.weights is None)
@@ -463,10 +463,6 @@ def _check_constraint(constraint: str, call: Call, total: int | None) -> None:
             f"constraint={constraint!r} needs the {what}, which is private here.",
             "normalize=True for shares that sum to one, or constraint='nonnegative'.",
         )
-
-
-def _unchanged(result: Result) -> Result:
-    return result
 
 
 def _nonnegative(result: Result, *, whole: bool) -> Result:

@@ -237,6 +237,9 @@ def sync(folder: Path) -> None:
 
 __all__ += ["write_csv", "write_json"]
 
+
+# ---------------------------------------------------------------- Parquet
+
 LARGEST = 2**31 - 1
 """The largest metadata of a file, in bytes."""
 ATTRS = b"PANDAS_ATTRS"
