@@ -317,6 +317,27 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
     return _declared(codes, column, [*range(count), -1], count)
 
 
+FEW_EDGES = 16
+"""The number of edges up to which a comparison with each is the quickest way to count."""
+
+
+def count_few_bins(
+    read: Callable[[int, int], Any], rows: int, edges: Sequence[float], lower: float, upper: float
+) -> tuple[Integers, int]:
+    """Return the counts per bin of numbers clamped to the bounds, and the number of nulls.
+
+    Clamped numbers beyond the edges are in no bin. ``read(start, stop)`` returns rows as doubles, NaN for
+    null.
+    """
+    reached, nulls = np.zeros(len(edges), dtype=np.int64), 0
+    for start, stop in blocks(rows, PIECE):
+        piece = np.clip(np.asarray(read(start, stop), dtype=np.float64), lower, upper)
+        nulls += int(np.count_nonzero(np.isnan(piece)))
+        reached[:-1] += [np.count_nonzero(piece >= edge) for edge in edges[:-1]]
+        reached[-1] += np.count_nonzero(piece > edges[-1])
+    return -np.diff(reached), nulls
+
+
 FRACTION_BITS = 30
 NEAR = 8
 """A position within this many units of 2**-30 of an edge is compared with the edge itself."""

@@ -24,7 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.engine.blocks import BLOCK, CellTable, Coder, blocks, coder, count_cells, edge_coder, numbers
+from pdprivacy.engine.blocks import (
+    BLOCK,
+    FEW_EDGES,
+    CellTable,
+    Coder,
+    blocks,
+    coder,
+    count_cells,
+    count_few_bins,
+    edge_coder,
+    numbers,
+)
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read, Window
 
@@ -199,7 +210,11 @@ class PandasEngine:
 
     def bins(self, column: Column, edges: Sequence[float]) -> Integers:
         """Return counts per bin of ``edges``, then of the null cell where nulls are declared."""
-        return count_cells([edge_coder(self._frame[column.name].array, column, edges)], self.rows)
+        values = self._frame[column.name].array
+        if column.kind == "integer" or len(edges) > FEW_EDGES:
+            return count_cells([edge_coder(values, column, edges)], self.rows)
+        counts, nulls = count_few_bins(numbers(values), self.rows, edges, *column.bounds("bins"))
+        return np.append(counts, nulls) if column.nullable else counts
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

@@ -1044,16 +1044,30 @@ FAULTS = (
     PlantedFault(
         "changed call of a step accepted",
         "step/keeper.py",
-        '                if changed := differing(note["call"], call):',
-        "                if changed := []:",
-        ("tests/step/test_step.py::test_another_call_in_its_place_is_refused",),
+        '        if changed := differing(note["call"], call):',
+        "        if changed := []:",
+        ("tests/step/test_step.py::test_what_an_earlier_version_stored_is_checked",),
+    ),
+    PlantedFault(
+        "a step goes on with another ledger",
+        "step/__init__.py",
+        '        if not self._holds(before.get("head")):',
+        "        if False:",
+        ("tests/step/test_step.py::test_another_ledger_does_not_go_on",),
+    ),
+    PlantedFault(
+        "terms of a step not stored with its releases",
+        "step/keeper.py",
+        "        kept, request = self._folder.kept(number), {**self._terms, **call}",
+        "        self._terms.clear()\n        kept, request = self._folder.kept(number), {**self._terms, **call}",
+        ("tests/step/test_step.py::test_a_wrong_call_does_not_block_the_right_one",),
     ),
     PlantedFault(
         "damaged file of a stored release accepted",
         "step/folder.py",
-        "            if _digest(data) != digest:",
+        "            if digest_of(data) != digest:",
         "            if False:",
-        ("tests/step/test_step.py::test_a_damaged_file_on_the_way_is_told",),
+        ("tests/step/test_step.py::test_a_damaged_result_is_told",),
     ),
     PlantedFault(
         "changed numbers of a saved release accepted",
@@ -1661,6 +1675,15 @@ FAULTS = (
         "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
         "        found[:size] = True",
         ("tests/releases/test_sampling.py::test_all_parts_of_a_size_are_drawn_alike",),
+    ),
+    PlantedFault(
+        "last edge of few bins taken for none of them",
+        "engine/blocks.py",
+        "        reached[-1] += np.count_nonzero(piece > edges[-1])",
+        "        reached[-1] += np.count_nonzero(piece >= edges[-1])",
+        (
+            "tests/engine/test_pandas_engine.py::test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does",
+        ),
     ),
     PlantedFault(
         "bins between the ends of the data",
