@@ -1058,8 +1058,8 @@ FAULTS = (
     PlantedFault(
         "terms of a step not stored with its releases",
         "step/keeper.py",
-        "        kept, request = self._folder.kept(number), {**self._terms, **call}",
-        "        self._terms.clear()\n        kept, request = self._folder.kept(number), {**self._terms, **call}",
+        "folder, purse, ledger, terms, note\n",
+        "folder, purse, ledger, {}, note\n",
         ("tests/step/test_step.py::test_a_wrong_call_does_not_block_the_right_one",),
     ),
     PlantedFault(
