@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 else:  # attached below
     PlanMethods = ProtectedMethods = object
 
-__all__ = ["DataFrameDP", "PlanDP", "ProtectedDP", "SeriesDP"]
-
 
 def _method(
     function: Callable[..., Any],

@@ -23,7 +23,6 @@ else:
 
     HELD = BlockingIOError
 
-__all__ = ["draft", "lock", "new_file", "same_file", "stat_or_none", "sweep", "sync", "unlock"]
 
 OUTSIDE = 2**30
 """A byte beyond the content of a lock file: Windows keeps others from reading a locked byte."""

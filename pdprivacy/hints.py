@@ -12,8 +12,6 @@ from typing import Any, TypeVar, cast
 
 from pdprivacy.errors import ArgumentError, UnknownNameError
 
-__all__ = ["EXAMPLES", "misuse", "nearest", "unknown", "with_hints"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

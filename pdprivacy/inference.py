@@ -19,8 +19,6 @@ from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata, Released
 
-__all__ = ["Pooled", "combine", "pool"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = "float | ArrayLike | pd.Series[Any] | pd.DataFrame"
 

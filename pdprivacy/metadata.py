@@ -27,10 +27,6 @@ from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
 from pdprivacy.timeline import first_and_last, times
 
-__all__ = ["KEY", "LINEAGE", "MARK", "PLAN", "Metadata", "Recognized", "Released", "as_released", "attach"]
-__all__ += ["cell_labels", "check", "check_release", "fingerprint", "interval", "read", "recognized"]
-__all__ += ["verify"]
-
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 

@@ -18,23 +18,6 @@ from pdprivacy import checks
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.exact import decimal, decimals
 
-__all__ = [
-    "LOSSES",
-    "ZCDP",
-    "Approx",
-    "Confidential",
-    "Loss",
-    "Neighbors",
-    "Pure",
-    "Rational",
-    "Unit",
-    "check_delta",
-    "check_loss",
-    "loss",
-    "rational",
-    "show",
-]
-
 Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
 

@@ -28,8 +28,6 @@ from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 
-__all__ = ["Significance", "chi2_contingency", "pearsonr", "ttest_ind"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 DRAWS, MOST_DRAWS = 9999, 10**6

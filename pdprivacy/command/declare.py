@@ -28,8 +28,6 @@ from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Kind", "Named", "add", "is_parquet", "of_csv", "of_parquet", "run", "skeleton"]
-
 
 def add(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of ``declare`` to those of the command line."""

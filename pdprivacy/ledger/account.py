@@ -19,9 +19,6 @@ from pdprivacy.exact import near
 from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
-__all__ = ["MOST", "Account", "Charge", "Entry", "Losses", "Terms", "answer_of"]
-__all__ += ["check_time", "doubles", "entry_of", "terms_of"]
-
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses with their counts."""
 

@@ -17,8 +17,6 @@ from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, digest,
 from pdprivacy.privacy import Loss
 from pdprivacy.show.progress import shown
 
-__all__ = ["Audit", "audit", "with_bar"]
-
 HEAD = re.compile(r"([1-9][0-9]{0,17}):[0-9a-f]{64}", re.ASCII)
 
 MOST_PROBLEMS = 10

@@ -21,8 +21,6 @@ from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, Ledg
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, terms_of
 from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 
-__all__ = ["Book", "MemoryBook", "Request", "StoredBook", "no_such_charge"]
-
 Flags: TypeAlias = NDArray[np.bool_]
 Risks: TypeAlias = NDArray[np.float64]
 

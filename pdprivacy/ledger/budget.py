@@ -28,7 +28,6 @@ from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ENTERED", "Budget", "charging", "handed_out", "total_of"]
 
 MOST_ANSWER = 2**28
 """The largest stored answer, in bytes."""

@@ -24,9 +24,6 @@ from pdprivacy import disk
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.store import NOTHING, SPAN, Row
 
-__all__ = ["APPEND", "APPLICATION", "COLUMNS", "FAULTS", "FORMAT", "NO_RIGHT", "OBJECTS", "RESTORE"]
-__all__ += ["RESTORE_ALONE", "LedgerFiles", "connect", "identity", "make", "new_identity"]
-
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)
 """The errors of SQLite, of its module in Python and of the operating system."""
 

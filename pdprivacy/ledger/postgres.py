@@ -17,8 +17,6 @@ from typing import Any
 from pdprivacy import checks, errors
 from pdprivacy.ledger.store import NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
-__all__ = ["PostgresStore"]
-
 # The user, the host with the database, and the query. A password with "@" or "/" in it does not match.
 URL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://(?:([^:@/?]*)(?::[^@/]*)?@)?([^@?]*)(?:\?(.*))?")
 EXAMPLE = '"postgresql://user@host/database", with "@" and "/" within a part as "%40" and "%2F".'

@@ -27,8 +27,6 @@ from pdprivacy.ledger import files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
 from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 
-__all__ = ["SQLiteStore"]
-
 PATIENCE = 60.0  # seconds that a transaction waits for others
 FORK_PATIENCE = 10.0  # seconds that a fork waits for transactions of other threads
 CHECKED_WHOLE = 10_000  # records that SQLite checks within one transaction

@@ -13,9 +13,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pdprivacy.errors import LedgerError, MissingLedgerError, ParameterError, TamperedLedgerError
 
-__all__ = ["AUDIT", "NOTHING", "RESTORE", "ROOT", "SPAN", "UNKNOWN", "Chain", "Reader", "Row", "Store", "T"]
-__all__ += ["Writer", "altered", "are_rows", "canonical", "check", "digest", "hidden", "link", "parse"]
-
 T = TypeVar("T")
 
 NOTHING = "Nothing was entered."

@@ -34,8 +34,6 @@ from pdprivacy.hints import EXAMPLES, unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
-__all__ = ["REFUSED", "DateFields", "Opaque", "ProtectedColumn", "refusal"]
-
 _SAVE = "release it first, {}, and use the result"
 _KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
 

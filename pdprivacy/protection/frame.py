@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pdprivacy.ledger import Budget
     from pdprivacy.releases.sampling import Secret
 
-__all__ = ["ROW_STEPS", "Labels", "ProtectedFrame", "divide", "draw", "find", "transformed", "unprotected"]
 
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 End: TypeAlias = float | str | date

@@ -40,8 +40,6 @@ from pdprivacy.statistic import Scope
 if TYPE_CHECKING:
     from pdprivacy.engine_narwhals import EngineFrame
 
-__all__ = ["protect", "refuse_no_frame"]
-
 
 @short_traceback
 def protect(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pdprivacy.releases.sampling import Secret
     from pdprivacy.statistic import Scope
 
-__all__ = ["Keeper", "Protected", "Step", "copied", "declared", "lineage"]
 
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -23,8 +23,6 @@ from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Read
 
-__all__ = ["charge", "execute", "execute_together", "executed", "measured", "telling_charges"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -33,8 +33,6 @@ from pdprivacy.protection import Protected, declared
 from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import Narrowed, Part, Read, Statistic
 
-__all__ = ["Asked", "Call", "Drawn", "Price", "Release", "Task", "labelled", "noised", "spelled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 

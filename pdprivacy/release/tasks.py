@@ -36,9 +36,6 @@ from pdprivacy.statistic import (
     Whole,
 )
 
-__all__ = ["Choice", "ChoiceMechanism", "NoisyNumbers", "Rounds", "Selections", "Swaps", "calibrate"]
-__all__ += ["events", "noiseless", "released_by", "sensitivity_of"]
-
 Choice: TypeAlias = Labels | Quantile
 ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | Additive
 Selected: TypeAlias = list[tuple[int, ...]]

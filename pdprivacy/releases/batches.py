@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 else:  # a batch makes them by name
     BatchMethods = object
 
-__all__ = ["Batch", "Pending", "ReleasePlan", "batch", "marginals", "plan_releases", "remaining", "split"]
 
 VERBS: dict[str, Callable[..., Release[Any]]] = {
     name: with_hints(getattr(releases, name)) for module in RELEASING for name in MODULES[module]

@@ -34,8 +34,6 @@ from pdprivacy.statistic import (
     quantity,
 )
 
-__all__ = ["kmeans", "kmedian"]
-
 Floats: TypeAlias = NDArray[np.float64]
 RoundNoise: TypeAlias = Literal["laplace", "gaussian"]
 WalkSelection: TypeAlias = Literal["exponential", "permute_and_flip"]

@@ -40,8 +40,6 @@ from pdprivacy.statistic import (
 )
 from pdprivacy.statistic.confidence import Ends
 
-__all__ = ["corr", "cov", "ols", "pooled_cov", "pooled_var"]
-
 MatrixConstraint: TypeAlias = Literal["psd"]
 
 

@@ -24,8 +24,6 @@ from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.show.numbers import many, number_text, percent, printable
 
-__all__ = ["CuratorFrame", "check", "quality"]
-
 EXAMPLES = 5
 """Cells shown of a fault."""
 KEPT = 100

@@ -49,8 +49,6 @@ from pdprivacy.releases.table_risk import (
 from pdprivacy.risk.compositions import readings
 from pdprivacy.show import pages
 
-__all__ = ["Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "repeated_risk", "risk_curve"]
-
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 

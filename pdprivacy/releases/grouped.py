@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 else:
     GroupMethods = object
 
-__all__ = ["VERBS_BY_GROUP", "GroupBy", "groupby"]
 
 _GROUPS = 'private.dp.groupby("region")'
 

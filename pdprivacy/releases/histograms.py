@@ -41,8 +41,6 @@ from pdprivacy.statistic import (
     weight_of,
 )
 
-__all__ = ["count", "histogram", "nunique", "value_counts"]
-
 MOST_BINS = 10**6
 
 

@@ -48,8 +48,6 @@ from pdprivacy.statistic import (
 )
 from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
 
-__all__ = ["agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"]
-
 
 @noised("laplace")
 def sum(  # noqa: A001

@@ -44,8 +44,6 @@ from pdprivacy.suppression.amplification import (
     check_rate,
 )
 
-__all__ = ["compare_sampling", "compare_suppression"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
@@ -266,7 +264,7 @@ class _Comparison:
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
         verbs, defaults = self.statistic.verbs, self.statistic.defaults
         words = {**defaults, **self.options, "rng": state, "epsilon": cost.epsilon / len(verbs)}
-        if self.name in clustering.__all__:
+        if self.name in ("kmeans", "kmedian"):
             words["progress"] = False  # one bar for all of them
         if cost.delta:
             words["delta"] = cost.delta / len(verbs)

@@ -30,8 +30,6 @@ from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
 
-__all__ = ["PLANS", "PLANS_BY_GROUP", "Assumption", "GroupPlans"]
-
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupPlanMethods
 else:  # a plan makes them by name

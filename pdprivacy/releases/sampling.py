@@ -46,19 +46,6 @@ from pdprivacy.suppression.amplification import (
     outlier_floor,
 )
 
-__all__ = [
-    "Secret",
-    "Spend",
-    "by_unit",
-    "limits_of",
-    "partition",
-    "refuse_units",
-    "sample",
-    "scores_of",
-    "spread_of",
-    "suppress_outliers",
-]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 HUNDREDTH = Fraction(1, 100)

@@ -37,8 +37,6 @@ from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensiti
 from pdprivacy.request import Request
 from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, weight_of
 
-__all__ = ["max", "median", "min", "mode", "quantile", "top_k"]
-
 R = TypeVar("R")
 
 DRAW = 10**4

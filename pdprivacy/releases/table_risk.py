@@ -32,10 +32,6 @@ from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
 
-__all__ = ["DEFAULTS", "NOISE", "Alpha", "Counted", "Measured", "Noise", "Overall", "TableNoise"]
-__all__ += ["TableRisk", "by_label", "check_average", "check_share", "confidential", "epsilon_range"]
-__all__ += ["levels_of", "unwrapped"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

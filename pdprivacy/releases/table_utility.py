@@ -50,8 +50,6 @@ from pdprivacy.releases.table_risk import (
 from pdprivacy.risk.compositions import whole_numbers
 from pdprivacy.show.progress import shown
 
-__all__ = ["batches", "distances", "marginals", "total_variation", "tradeoff", "utility"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 

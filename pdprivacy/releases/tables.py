@@ -45,8 +45,6 @@ from pdprivacy.statistic import (
 )
 from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
 
-__all__ = ["crosstab"]
-
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""
 

@@ -24,8 +24,6 @@ from pdprivacy.show.numbers import plain
 from pdprivacy.show.view import SEEDED, View
 from pdprivacy.storage import written
 
-__all__ = ["excel", "latex", "markdown", "to_frame"]
-
 PIECES = ["released", "standard_error", "lower", "upper"]
 WORKBOOK = 'released.dp.to_excel("table.xlsx").'
 

@@ -17,9 +17,6 @@ import pandas as pd
 
 from pdprivacy.show.numbers import label, printable
 
-__all__ = ["Barred", "Block", "Markup", "ShownCells", "Spanning", "Table", "aligned", "bar", "escape"]
-__all__ += ["grid", "note", "page", "table", "warning"]
-
 TABLE = (
     "border-collapse:collapse;border:0;color:inherit;background:transparent;text-align:right;"
     "font-variant-numeric:tabular-nums;margin:.4em 0"

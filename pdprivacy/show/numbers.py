@@ -12,10 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["MOST_TEXT", "cost", "dated", "duration", "half_width", "joined", "label"]
-__all__ += ["listed", "loss_text", "many", "number_text", "paired", "percent", "percent_up", "plain"]
-__all__ += ["printable", "span"]
-
 LARGE = 1e15
 MOST_DIGITS = 12
 DIGITS = 2

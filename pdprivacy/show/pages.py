@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger
     from pdprivacy.ledger.book import Book
 
-__all__ = ["CONFIDENTIAL", "Standing", "html", "html_of_marked", "load_ipython_extension", "pages_of"]
-__all__ += ["register_where_running", "text", "unload_ipython_extension"]
 
 CONFIDENTIAL = "CONFIDENTIAL: made of exact counts, for the curator alone"
 LEGEND = "bars: the margin of error around each number (dot), on a scale that holds 0 (tick)"

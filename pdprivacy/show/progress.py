@@ -20,8 +20,6 @@ from typing import Any, Generic, TypeVar
 
 from pdprivacy.errors import MissingExtraError, ParameterError, got
 
-__all__ = ["shown"]
-
 _Item = TypeVar("_Item")
 
 DELAY = 1.0

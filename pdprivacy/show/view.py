@@ -31,8 +31,6 @@ from pdprivacy.show.numbers import (
     span,
 )
 
-__all__ = ["ALTERED", "SEEDED", "Floats", "View", "mechanism_text", "neighbors_text", "title_of"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = list[list[str]]
 

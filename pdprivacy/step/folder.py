@@ -19,8 +19,6 @@ from pdprivacy.errors import MetadataError, ParameterError, StepError, got
 from pdprivacy.storage import from_bytes, sync, write
 from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
-__all__ = ["STORED", "Folder", "check_file_name", "digest_of"]
-
 FORMAT = 1
 STATE = ".steps"
 """The folder of manifests, within the folder of all results."""

@@ -46,17 +46,6 @@ from pdprivacy.step.folder import Folder, check_file_name
 from pdprivacy.storage import from_bytes, to_bytes
 from pdprivacy.storage.shapes import Released, check_labels
 
-__all__ = [
-    "ADMITTED",
-    "Kept",
-    "Purse",
-    "StepKeeper",
-    "another_ledger",
-    "argument_texts",
-    "differing",
-    "text_of",
-]
-
 ROOM = 4 * 2**20
 """The room on the disk of the ledger, in bytes, without which no release is paid for."""
 

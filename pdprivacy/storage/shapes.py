@@ -25,9 +25,6 @@ from pdprivacy.errors import MetadataError, ParameterError
 from pdprivacy.metadata import KEY
 from pdprivacy.metadata import Released as Released
 
-__all__ = ["SHAPE", "Json", "Released", "attempt", "check_labels", "framed", "from_json", "plain_labels"]
-__all__ += ["reason", "restored", "shape_of", "to_json", "verified"]
-
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
 

@@ -22,9 +22,6 @@ from pdprivacy.show.numbers import printable
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
 from pdprivacy.show.view import LABELS, SEEDED, Floats, View, mechanism_text
 
-__all__ = ["Cube", "are_periods", "draw_numbers", "draw_series", "edge_texts", "edges_of", "label_of"]
-__all__ += ["names_of", "within_noise"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 

@@ -18,7 +18,6 @@ from pdprivacy.show.view import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_counts", "draw_matrix", "draw_table"]
 
 FILL, EDGE, PALE = "#56B4E9", "#0072B2", "#E6F3FB"
 MOST_DRAWN = 400  # bars; of more there is an outline

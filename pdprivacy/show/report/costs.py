@@ -27,7 +27,6 @@ from pdprivacy.show.numbers import cost, loss_text, percent_up
 if TYPE_CHECKING:
     from pdprivacy.show.report import Edition, ReportedRelease
 
-__all__ = ["Charges", "Guarantee", "Total", "charges_of", "detected", "factor", "posterior", "totals"]
 
 DELTA = Fraction(1, 10**6)
 """The delta at which a limit in rho is converted."""

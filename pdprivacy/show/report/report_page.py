@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from pdprivacy.show.report import Edition, ReportedRelease
 
-__all__ = ["MOST_ROWS", "Contents", "check_extras", "page"]
 
 MOST_LABELS = 12
 ROLES: dict[str | None, str] = {
