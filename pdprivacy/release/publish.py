@@ -6,11 +6,10 @@ Numbers that stand for dates are published as dates, with their errors in second
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -306,7 +305,8 @@ def release_of(
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
-        return published(facts, call, drawn, results, make, arrange=arrange, risk=risk)
+        details, reached = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
+        return published(facts, call, drawn, results, make, details, arrange), reached
 
     return Release(facts, call, call.label(facts), NoisyNumbers(measured, request), publish)
 
@@ -317,12 +317,10 @@ def published(
     drawn: Drawn,
     results: Sequence[Result],
     make: Callable[[Result], Made[R]],
-    *,
+    details: dict[str, Any],
     arrange: Callable[[Made[Any]], Made[Any]] | None = None,
-    risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
-    more: Mapping[str, Any] = MappingProxyType({}),
-) -> tuple[R, float | None]:
-    """Return the released object with its metadata, and the cumulative disclosure risk."""
+) -> R:
+    """Return the released object with its metadata; ``details``: facts of this kind of release alone."""
     made = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
@@ -330,7 +328,6 @@ def published(
     released, errors = made[0] if len(made) == 1 else _side_by_side(made)
     if arrange is not None:
         released, errors = arrange((released, errors))
-    details, reached_risk = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
@@ -347,7 +344,6 @@ def published(
         call,
         drawn,
         released,
-        **{"rows": public_rows(facts, call), **more},
         **_by_part(drawn.price),
         error=error,
         p=None if request.p is None else float(request.p),
@@ -359,9 +355,9 @@ def published(
         margins=call.margins,
         constraint=call.constraint,
         effective_rows=None if effective is None else numbers_as_json(effective, shape),
-        **details,
+        **{"rows": public_rows(facts, call), **details},
     )
-    return cast("R", released), reached_risk
+    return cast("R", released)
 
 
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:

@@ -140,8 +140,8 @@ def kmeans(
             last = last.after(noisy)
         noisy = drawn.outcomes[-1]
         result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends)
-        more = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
-        return published(protected, call, drawn, [result], make, more=more)
+        details = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
+        return published(protected, call, drawn, [result], make, details), None
 
     label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"
     return Release(protected, call, label, Rounds(first, asked, rounds), publish, progress)

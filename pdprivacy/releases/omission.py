@@ -222,8 +222,10 @@ STATISTICS: dict[str, Compared] = {
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A comparison: the statistic, the arguments of its releases, and the columns that they read."""
+    """A comparison: the records, the epsilons, the statistic, its arguments and the columns that it reads."""
 
+    protected: Protected
+    levels: Sequence[Rational]
     name: str
     columns: Any
     chosen: tuple[Column, ...]
@@ -232,7 +234,13 @@ class _Comparison:
 
     @classmethod
     def of(
-        cls, protected: Protected, name: Any, columns: Any, arguments: Sequence[Any], options: dict[str, Any]
+        cls,
+        protected: Protected,
+        levels: Sequence[Rational],
+        name: Any,
+        columns: Any,
+        arguments: Sequence[Any],
+        options: dict[str, Any],
     ) -> _Comparison:
         if not isinstance(name, str) or name not in STATISTICS:
             raise ParameterError(
@@ -254,7 +262,7 @@ class _Comparison:
             )
         if STATISTICS[name].single and len(chosen) != 1:
             raise ParameterError(f"{name!r} is compared for one column.")
-        return cls(name, columns, chosen, arguments, options)
+        return cls(protected, levels, name, columns, chosen, arguments, options)
 
     @property
     def statistic(self) -> Compared:
@@ -327,9 +335,7 @@ ALL_RECORDS = _Way((), None, Fraction(1))
 
 
 def _compared(
-    protected: Protected,
     comparison: _Comparison,
-    levels: Sequence[Rational],
     ways: Sequence[_Way],
     names: Sequence[str],
     drawing: Callable[[], Draw],
@@ -338,6 +344,7 @@ def _compared(
     progress: bool | None,
 ) -> pd.DataFrame:
     """One row per level and way; ``drawing`` reads what the parts depend on."""
+    protected, levels = comparison.protected, comparison.levels
     repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
     wholes = [loss(level, comparison.options.get("delta", 0)) for level in levels]
     costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
@@ -366,19 +373,18 @@ def _compared(
         for level, affordable in enumerate(costs[way]):
             if affordable is not None:
                 errors[way][level, turn] = score(comparison.release(part, affordable, state), way.share)
-    return _table(comparison, levels, ways, costs, errors, names)
+    return _table(comparison, ways, costs, errors, names)
 
 
 def _table(
     comparison: _Comparison,
-    levels: Sequence[Rational],
     ways: Sequence[_Way],
     costs: Mapping[_Way, Sequence[Pure | Approx | None]],
     errors: Mapping[_Way, Floats],
     names: Sequence[str],
 ) -> pd.DataFrame:
     """The frame of the errors that were found."""
-    chance = comparison.statistic.chance
+    levels, chance = comparison.levels, comparison.statistic.chance
     rows: list[tuple[float, ...]] = []
     for level, _ in enumerate(levels):
         without = Estimate.of(errors[ALL_RECORDS][level], chance=chance)
@@ -396,13 +402,13 @@ def _table(
     return frame
 
 
-def _words(protected: Protected, comparison: _Comparison) -> dict[str, Any]:
+def _words(comparison: _Comparison) -> dict[str, Any]:
     """Words about a comparison, for ``attrs``."""
     return {
         "statistic": comparison.name,
         "columns": [str(column.name) for column in comparison.chosen],
         "error": comparison.statistic.error,
-        "neighbors": protected.unit.neighbors,
+        "neighbors": comparison.protected.unit.neighbors,
     }
 
 
@@ -469,7 +475,7 @@ def compare_sampling(
     """
     protected.refuse_elsewhere("compare_sampling")
     levels, _ = levels_of(epsilon)
-    comparison = _Comparison.of(protected, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
     ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
 
     def draw(way: _Way, source: Source) -> Mask:
@@ -477,8 +483,8 @@ def compare_sampling(
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
-    frame = _compared(protected, comparison, levels, ways, ["rate"], lambda: draw, repetitions, rng, progress)
-    return confidential(frame, "compare_sampling", **_words(protected, comparison))
+    frame = _compared(comparison, ways, ["rate"], lambda: draw, repetitions, rng, progress)
+    return confidential(frame, "compare_sampling", **_words(comparison))
 
 
 def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
@@ -544,7 +550,7 @@ def compare_suppression(
     """
     protected.refuse_elsewhere("compare_suppression")
     levels, _ = levels_of(epsilon)
-    comparison = _Comparison.of(protected, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
     pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]
     if len(set(pairs)) < len(pairs):
         raise ParameterError("'spreads' must be different pairs.")
@@ -570,8 +576,8 @@ def compare_suppression(
 
         return draw
 
-    frame = _compared(protected, comparison, levels, ways, ["m", "M"], drawing, repetitions, rng, progress)
-    return confidential(frame, "compare_suppression", **_words(protected, comparison), distance=distance)
+    frame = _compared(comparison, ways, ["m", "M"], drawing, repetitions, rng, progress)
+    return confidential(frame, "compare_suppression", **_words(comparison), distance=distance)
 
 
 def _spread(pair: Any) -> tuple[Fraction, Fraction]:
