@@ -329,12 +329,19 @@ def count_few_bins(
     Clamped numbers beyond the edges are in no bin. ``read(start, stop)`` returns rows as doubles, NaN for
     null.
     """
+    *starts, end = edges
+    within = [place for place, edge in enumerate(starts) if lower < edge <= upper]
     reached, nulls = np.zeros(len(edges), dtype=np.int64), 0
     for start, stop in blocks(rows, PIECE):
-        piece = np.clip(np.asarray(read(start, stop), dtype=np.float64), lower, upper)
+        piece = np.asarray(read(start, stop), dtype=np.float64)
         nulls += int(np.count_nonzero(np.isnan(piece)))
-        reached[:-1] += [np.count_nonzero(piece >= edge) for edge in edges[:-1]]
-        reached[-1] += np.count_nonzero(piece > edges[-1])
+        for place in within:
+            reached[place] += np.count_nonzero(piece >= starts[place])
+        if lower <= end < upper:
+            reached[-1] += np.count_nonzero(piece > end)
+    reached[[place for place, edge in enumerate(starts) if edge <= lower]] = rows - nulls
+    if end < lower:
+        reached[-1] = rows - nulls
     return -np.diff(reached), nulls
 
 

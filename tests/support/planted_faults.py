@@ -1679,8 +1679,8 @@ FAULTS = (
     PlantedFault(
         "last edge of few bins taken for none of them",
         "engine/blocks.py",
-        "        reached[-1] += np.count_nonzero(piece > edges[-1])",
-        "        reached[-1] += np.count_nonzero(piece >= edges[-1])",
+        "            reached[-1] += np.count_nonzero(piece > end)",
+        "            reached[-1] += np.count_nonzero(piece >= end)",
         (
             "tests/engine/test_pandas_engine.py::test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does",
         ),
