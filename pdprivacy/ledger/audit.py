@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ from pdprivacy.accounting import Spent
 from pdprivacy.accounting.rules import summed
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, check_time, entry_of, terms_of
-from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, digest, parse
+from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, decoded, digest, parse
 from pdprivacy.privacy import Loss
 from pdprivacy.show.progress import shown
 
@@ -88,7 +89,7 @@ class _Walk:
     number: int = 0
     hash: bytes = ROOT
     budgets: dict[str, _Budget] = field(default_factory=dict)
-    kinds: dict[tuple[type[Loss], str, str], tuple[Added, bool]] = field(default_factory=dict)
+    kinds: dict[tuple[type[Loss], str, str, str], tuple[Added, bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def take(self, row: Row) -> None:
@@ -133,18 +134,26 @@ class _Walk:
 
     def _charged(self, row: Row, budget: _Budget) -> None:
         """Apply a charge; refuse one whose text is not that of the next charge of its kind."""
-        release = "null" if row.release is None else canonical(row.release)
-        if row.release is not None and release in budget.releases:
-            raise altered(row)
-        budget.releases.add(release)
+        release = "null"
+        if row.release is not None:
+            release = canonical(row.release)
+            if release in budget.releases:
+                raise altered(row)
+            budget.releases.add(release)
         budget.charges += 1
         budget.unanswered.add(budget.charges)
         asked, _, rest = row.body.partition(f',"budget":{budget.name},"charge":{budget.charges},')
-        kind, _, rest = rest.rpartition(f',"release":{release},"spent":["')
-        spent, _, rest = rest.partition('"],"time":"')
-        time, _, unstated = rest.partition('","unstated":')
-        added, is_unstated = self._effect(row, kind, budget.terms)
+        events, _, rest = rest.partition('"kind":"charge","label":')
+        label, _, rest = rest.partition(',"loss":')
+        rest, _, end = rest.rpartition(f',"release":{release},"spent":["')
+        loss, _, mechanism = rest.rpartition(',"mechanism":')
+        spent, _, end = end.partition('"],"time":"')
+        time, _, unstated = end.partition('","unstated":')
+        plain = time.isascii() and time.isprintable() and '"' not in time and "\\" not in time
+        if not (plain and is_text(label) and is_text(mechanism)):
+            raise altered(row)
         check_time(row, time)
+        added, is_unstated = self._effect(row, events, loss, budget.terms)
         budget.add(added)
         budget.unstated = budget.unstated or is_unstated
         texts = budget.texts
@@ -152,14 +161,20 @@ class _Walk:
         if (asked, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):
             raise altered(row)
 
-    def _effect(self, row: Row, kind: str, terms: Terms) -> tuple[Added, bool]:
+    def _effect(self, row: Row, events: str, loss: str, terms: Terms) -> tuple[Added, bool]:
         """Return what a charge adds to the sums, and whether it states no epsilon.
 
-        ``kind``: the text of its loss, events, label and mechanism, by which the effect is cached.
+        ``events``, ``loss``: the texts of the only parts that it depends on, by which it is cached.
         """
-        key = type(terms.total), terms.accounting, kind
+        key = type(terms.total), terms.accounting, events, loss
         if key in self.kinds:
             return self.kinds[key]
+        try:
+            parts = decoded(f'{{{events}"loss":{loss}}}')
+        except (ValueError, RecursionError):
+            raise altered(row) from None
+        if not {"counted", "events", "loss"}.issuperset(parts):
+            raise altered(row)
         entry = entry_of(row, terms)
         if entry.counted != terms.rule.counted(entry.loss, entry.count, entry.events):
             raise altered(row)
@@ -171,6 +186,15 @@ class _Walk:
         if len(self.kinds) < MOST_KINDS:
             self.kinds[key] = effect
         return effect
+
+
+@lru_cache(maxsize=MOST_KINDS)
+def is_text(text: str) -> bool:
+    """Return whether this is the only JSON text of a string."""
+    try:
+        return isinstance(decoded(text), str)
+    except (ValueError, RecursionError):
+        return False
 
 
 def audit(chain: Chain, head: str | None = None, progress: bool | None = None) -> Audit:

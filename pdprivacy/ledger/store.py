@@ -67,6 +67,14 @@ def canonical(body: Mapping[str, Any] | list[Any] | str) -> str:
     return _ENCODER.encode(body)
 
 
+def decoded(text: str) -> Any:
+    """Return a JSON value from its only text; raise ValueError for any other text."""
+    value, end = _DECODER.raw_decode(text)
+    if end != len(text) or _ENCODER.encode(value) != text:
+        raise ValueError
+    return value
+
+
 def digest(before: bytes, number: int, body: str) -> bytes:
     """Return the hash of a record: 32 bytes of BLAKE2b over the hash before, the number and the text."""
     return blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
