@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
@@ -309,8 +308,6 @@ FIRST_YEAR, LAST_YEAR = 2000, 2200
 FIELDS = {"label": str, "mechanism": str, "charge": int, "unstated": bool, "spent": list, "asked": list}
 """The types of plain fields of the record of a charge."""
 
-_FIELDS, _TYPES = itemgetter(*FIELDS), tuple(FIELDS.values())
-
 
 @lru_cache(maxsize=64)
 def terms_of(row: Row) -> Terms:
@@ -325,14 +322,11 @@ def terms_of(row: Row) -> Terms:
         raise altered(row) from None
 
 
-def check_time(row: Row, text: str) -> datetime:
-    """Return the time of a record from its text; refuse the record for one that no clock tells."""
-    try:
-        time = datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        raise altered(row) from None
+def time_of(text: str) -> datetime:
+    """Return the time of a record; raise ValueError for one that no clock tells."""
+    time = datetime.fromisoformat(text)
     if time.tzinfo is not UTC or not FIRST_YEAR < time.year < LAST_YEAR:
-        raise altered(row)
+        raise ValueError
     return time
 
 
@@ -340,16 +334,14 @@ def entry_of(row: Row, terms: Terms) -> Entry:
     """Return the charge of a record that `Entry.to_json` made, not answered."""
     body = parse(row)
     try:
-        if tuple(map(type, _FIELDS(body))) != _TYPES or body["charge"] <= 0:
-            raise altered(row)
-        time = check_time(row, body["time"])
+        time, sound = time_of(body["time"]), all(type(body[name]) is kind for name, kind in FIELDS.items())
         ((event, count),) = from_json([body["loss"]])
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent(*map(_fraction, body["spent"]))
         asked = ((event.loss, count),)
         counted = asked if "counted" not in body else _losses_of(body["counted"])
         events = [(event, count)] if "events" not in body else from_json(body["events"])
-        if event.noise is not None or not counted or not events:
+        if event.noise is not None or not counted or not events or not sound or body["charge"] <= 0:
             raise altered(row)
     except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
         raise altered(row) from None

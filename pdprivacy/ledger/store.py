@@ -68,11 +68,12 @@ def canonical(body: Mapping[str, Any] | list[Any] | str) -> str:
 
 
 def decoded(text: str) -> Any:
-    """Return a JSON value from its only text; raise ValueError for any other text."""
-    value, end = _DECODER.raw_decode(text)
-    if end != len(text) or _ENCODER.encode(value) != text:
-        raise ValueError
-    return value
+    """Return a JSON value from its only text; None for any other text."""
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if _ENCODER.encode(value) == text else None
 
 
 def digest(before: bytes, number: int, body: str) -> bytes:
