@@ -335,9 +335,9 @@ MOST = 4000
 def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: Any = 0, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without their errors and the metadata of the call."""
 
-    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, **_: Any) -> Any:
+    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, *_: Any) -> Any:
         made = [make(result)[0] for result in results]
-        return np.array([one.to_numpy() for one in made]), None
+        return np.array([one.to_numpy() for one in made])
 
     with (
         mock.patch("pdprivacy.release.publish.published", numbers),
