@@ -94,9 +94,8 @@ else:  # a type checker would take any name for one that is there
             from pdprivacy.errors import short_functions
 
             if name == "release_step":
-                _importlib.import_module(
-                    "pdprivacy.accessor"
-                )  # which puts dp on the frame that a step is given
+                # puts dp on the frame that a step is given
+                _importlib.import_module("pdprivacy.accessor")
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
             short_functions(_sys.modules[__name__], [name])
             return globals()[name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from pdprivacy import disk
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
+from pdprivacy.ledger.audit import HEAD
 from pdprivacy.storage import from_bytes, sync, write
 from pdprivacy.storage.shapes import Json, Released, attempt, reason
 
@@ -23,7 +23,6 @@ FORMAT = 1
 STATE = ".steps"
 """The folder of manifests, within the folder of all results."""
 MANIFEST = "step.json"
-HEAD = re.compile("[0-9]{1,18}:[0-9a-f]{64}")
 STORED = "All releases are paid for and stored, and nothing will be charged again."
 
 MOST_BYTES = 150

@@ -322,7 +322,7 @@ def another_ledger(release_id: str) -> StepError:
 def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return a call in texts that are the same in every run; of the records only how they were declared.
 
-    An argument that is None is left out: a later version may have more of them.
+    Arguments that are None are left out, since a later version may have further arguments.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     return {

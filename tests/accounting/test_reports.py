@@ -225,6 +225,18 @@ def on_integers(level, delta, sensitivity=1):
     return noise, Event(noise.loss, GaussianNoise(noise.multiplier, 1, max(math.floor(noise.steps), 1)))
 
 
+def law_of_sums(sigma, count, tails):
+    """Sums of discrete Gaussian draws within ``tails`` sigmas, and their masses, by repeated convolution."""
+    reach = math.ceil(tails * sigma)
+    z = np.arange(-reach, reach + 1)
+    one = np.exp(-(z**2) / (2 * sigma**2))
+    one /= one.sum()
+    law = one
+    for _ in range(count - 1):
+        law = np.convolve(law, one)
+    return np.arange(-reach * count, reach * count + 1), law
+
+
 def truth_on_integers(noises, delta, responses=()):
     """The epsilon of releases with discrete Gaussian noise: all outcomes, by adding up the losses of each.
 
@@ -233,14 +245,7 @@ def truth_on_integers(noises, delta, responses=()):
     """
     losses, masses = np.zeros(1), np.ones(1)
     for sigma, shift, count in noises:
-        reach = math.ceil(9 * sigma)
-        z = np.arange(-reach, reach + 1)
-        one = np.exp(-(z**2) / (2 * sigma**2))
-        one /= one.sum()
-        law = one
-        for _ in range(count - 1):
-            law = np.convolve(law, one)
-        y = np.arange(-reach * count, reach * count + 1)
+        y, law = law_of_sums(sigma, count, 9)
         kept = law > 1e-18
         own = shift * (2 * y[kept] + count * shift) / (2 * sigma**2)
         losses, masses = np.add.outer(losses, own).ravel(), np.outer(masses, law[kept]).ravel()
@@ -294,14 +299,7 @@ def test_many_small_releases_on_the_integers_cost_less_than_by_rho():
 @pytest.mark.parametrize("sigma", [1.0, 1.3])
 @pytest.mark.parametrize("count", [2, 3, 40])
 def test_sums_of_noise_on_the_integers_exceed_one_noise_by_no_more_than_the_gain(sigma, count):
-    reach = math.ceil(12 * sigma)
-    z = np.arange(-reach, reach + 1)
-    one = np.exp(-(z**2) / (2 * sigma**2))
-    one /= one.sum()
-    law = one
-    for _ in range(count - 1):
-        law = np.convolve(law, one)
-    y = np.arange(-reach * count, reach * count + 1)
+    y, law = law_of_sums(sigma, count, 12)
     single = np.exp(-(y**2) / (2 * count * sigma**2))
     likely = law > 1e-12
     ratio = (law[likely] / (single / single.sum())[likely]).max()
