@@ -34,12 +34,12 @@ from pdprivacy.protection.protect import protect
 from pdprivacy.release import execute as gate
 from pdprivacy.release.spec import Asked
 from pdprivacy.releases import PLANNED, RELEASING
+from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
-    from pdprivacy.protection import Labels
     from pdprivacy.releases.planning import GroupPlans
     from pdprivacy.show.pages import Standing
     from pdprivacy.signatures import PlanMethods, ProtectedMethods

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.show import numbers as texts
+from pdprivacy.types import Floats
 
 T = TypeVar("T")
 
@@ -207,7 +208,7 @@ def _double(item: Any) -> float:
     return math.nan if item is None else float(item)
 
 
-def doubles(values: Any, name: str) -> NDArray[np.float64]:
+def doubles(values: Any, name: str) -> Floats:
     """Return numbers as an array of doubles; no value is in any message.
 
     >>> doubles(1, "'x'")

@@ -31,7 +31,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.cell_types import (
     cell_type_name,
@@ -49,9 +48,9 @@ from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError,
 from pdprivacy.expressions.cells import counted, double, moved_within, place_of, places_of
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
+from pdprivacy.types import Floats, Mask
 
 Fate: TypeAlias = Literal["raise", "clip", "drop"]
-Mask: TypeAlias = NDArray[np.bool_]
 
 
 FAULTS = ("null", "outside", "unseen", "broken", "mistyped", "endless")
@@ -75,7 +74,7 @@ class FaultyCells:
     endless: Mask  # infinite where no bound is declared; outside, too
     least: float = math.inf  # of the numbers that are no label, where both bounds are declared
     most: float = -math.inf
-    numbers: NDArray[np.float64] | None = None
+    numbers: Floats | None = None
     renewed: pd.Series[Any] | None = None
 
     @property
@@ -417,7 +416,7 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     return cells
 
 
-def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[NDArray[np.float64], Mask]:
+def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[Floats, Mask]:
     """A column as doubles, and which cells are numbers (truth values where ``boolean``)."""
     if values.dtype.kind in ("b" if boolean else "iuf"):
         array = values.to_numpy(dtype=np.float64, na_value=np.nan)

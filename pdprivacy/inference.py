@@ -18,8 +18,8 @@ from pdprivacy import metadata
 from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata, Released
+from pdprivacy.types import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = "float | ArrayLike | pd.Series[Any] | pd.DataFrame"
 
 NORMAL_ABOVE = 1e9

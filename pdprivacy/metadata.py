@@ -26,6 +26,7 @@ from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
 from pdprivacy.timeline import first_and_last, times
+from pdprivacy.types import Floats
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
@@ -137,16 +138,14 @@ class Metadata:
         """Plain JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def error_of_each(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def error_of_each(self, name: str, shape: tuple[int, ...]) -> Floats:
         """Return an error, such as ``plus_minus``, of each number of this shape; MetadataError without it."""
         try:
             return np.broadcast_to(np.asarray(self.error[name], dtype=np.float64), shape)
         except (KeyError, TypeError, ValueError):
             raise MetadataError(NO_ERROR) from None
 
-    def bounds_of_each(
-        self, name: str, shape: tuple[int, ...]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bounds_of_each(self, name: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
         stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
         try:
@@ -155,9 +154,7 @@ class Metadata:
             raise MetadataError("The release metadata does not hold the bounds of each number.") from None
         return pairs[..., 0], pairs[..., 1]
 
-    def ends_of_each(
-        self, values: NDArray[np.float64], half: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
         low, high = self.bounds_of_each("value_bounds", values.shape)
         if self.statistic == "corr":
@@ -413,9 +410,7 @@ def interval(released: Released) -> Released:
     return pd.concat(frames, axis=1)
 
 
-def _interval_of_dates(
-    released: Released, error: NDArray[np.float64], half: NDArray[np.float64]
-) -> pd.DataFrame:
+def _interval_of_dates(released: Released, error: Floats, half: Floats) -> pd.DataFrame:
     """`interval` of dates, with errors as times."""
     table = released.to_frame() if isinstance(released, pd.Series) else released
     columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}

@@ -39,6 +39,7 @@ import numpy.typing as npt
 from pdprivacy.checks import flag, instance, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got, short_functions
 from pdprivacy.privacy import Rational, rational
+from pdprivacy.types import Floats, Integers
 
 __all__ = [
     "Tree",
@@ -57,7 +58,6 @@ __all__ = [
     "simplex",
 ]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[Any]  # of integers, in their own dtype, or of float64
 
 HUGE = 1e150  # sums, and products of two, stay finite below it
@@ -144,7 +144,7 @@ def nonnegative(values: npt.ArrayLike) -> Numbers:
     return np.where(array > 0, array, np.zeros((), array.dtype))  # also -0.0 becomes 0.0
 
 
-def integers(values: npt.ArrayLike, total: Rational | None = None) -> npt.NDArray[np.int64]:
+def integers(values: npt.ArrayLike, total: Rational | None = None) -> Integers:
     """Round to whole numbers (halves to even); with a ``total``, to whole numbers that sum to it exactly.
 
     ``total``: a whole number that the values sum to already, up to a rounding

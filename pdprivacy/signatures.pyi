@@ -25,8 +25,6 @@ from pdprivacy.privacy import Confidential
 from pdprivacy.privacy import Rational
 from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.frame import End
-from pdprivacy.protection.frame import Labels
-from pdprivacy.protection.frame import Labels as Names
 from pdprivacy.protection.frame import ProtectedFrame
 from pdprivacy.release.spec import Split
 from pdprivacy.releases.batches import Batch
@@ -49,6 +47,7 @@ from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
 from pdprivacy.request import CalibrationName
 from pdprivacy.suppression.scores import Distance
+from pdprivacy.types import Labels
 from typing import Any
 from typing import Literal
 from typing import overload
@@ -222,13 +221,13 @@ class ProtectedMethods:
     ) -> dict[tuple[Hashable, ...], pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -252,37 +251,37 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def median(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
-        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
         releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def mode(
-        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -378,14 +377,14 @@ class ProtectedMethods:
     ) -> CuratorFrame: ...
     @overload
     def quantile(
-        self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
+        self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
-        self, columns: Names | None = None,
+        self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
         epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
@@ -393,7 +392,7 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
-        self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
         split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -496,7 +495,7 @@ class ProtectedMethods:
     ) -> pd.Series[Any]: ...
     @overload
     def top_k(
-        self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -960,62 +959,62 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def max(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def median(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
-        self, columns: Names | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
-        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
         releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def mode(
-        self, columns: Names, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
-        self, columns: Names | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
+        self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def quantile(
-        self, columns: Names | None = None,
+        self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
         epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
@@ -1023,7 +1022,7 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
-        self, columns: Names | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
         split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -1043,7 +1042,7 @@ class BatchMethods:
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def top_k(
-        self, columns: Names, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...

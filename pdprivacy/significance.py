@@ -16,19 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import metadata
 from pdprivacy.checks import doubles, has_hash, whole
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
-
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats
 
 DRAWS, MOST_DRAWS = 9999, 10**6
 NUMBERS = 10**6

@@ -15,11 +15,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.types import Integers
 
-Integers: TypeAlias = NDArray[np.int64]
 TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
 Freq: TypeAlias = Literal["D", "W", "M", "Q", "Y"]
 

@@ -28,7 +28,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "errors", "exact", "show", "show.numbers"},
+    {"_version", "types"},
+    {"errors", "exact", "show", "show.numbers"},
     {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "noise"},

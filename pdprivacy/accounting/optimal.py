@@ -30,17 +30,14 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING
 from fractions import Fraction
 from functools import reduce
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.accounting.rules import Losses, counted
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
-
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats
 
 SUBSETS = 2**14
 """The largest number of sums of losses without a common unit that are kept one by one."""

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.expressions.cells import double, place_of, places_of
+from pdprivacy.types import Floats, Integers, Mask
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Reader: TypeAlias = Callable[[int, int], Any]
 
 
@@ -57,7 +56,7 @@ def numbers(values: Any) -> Reader:
     return mixed
 
 
-def _doubles(cells: NDArray[np.object_]) -> NDArray[np.float64]:
+def _doubles(cells: NDArray[np.object_]) -> Floats:
     """Return cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
     try:
         found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
@@ -296,7 +295,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         block = np.asarray(read(start, stop), dtype=np.float64)
-        nulls: NDArray[np.bool_] = np.isnan(block)
+        nulls: Mask = np.isnan(block)
         some = bool(nulls.any())
         if some:
             block = np.where(nulls, edges[0], block)

@@ -38,11 +38,9 @@ from pdprivacy.engine.blocks import (
 )
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read, Window
+from pdprivacy.types import Floats, Integers
 
-Integers: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 Steps: TypeAlias = NDArray[np.int32]
-Mask: TypeAlias = NDArray[np.bool_]
 
 
 SUM_BLOCK = 2 * BLOCK

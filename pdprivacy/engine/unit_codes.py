@@ -11,7 +11,7 @@ import decimal
 import numbers
 import uuid
 from collections.abc import Hashable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 from pdprivacy import noise
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.expressions.cells import dense, nulls
-
-Integers: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
-
+from pdprivacy.types import Integers, Mask
 
 NAMES = (
     str,

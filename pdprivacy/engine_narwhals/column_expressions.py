@@ -7,11 +7,10 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
@@ -19,8 +18,7 @@ from pdprivacy.engine.blocks import EXACT, LARGEST, rounds_down
 from pdprivacy.engine_narwhals.engines import SparkTimes, narwhals
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity
-
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers
 
 FEW_EDGES = 8
 """The largest number of bins at which a number is compared with every edge."""
@@ -367,7 +365,7 @@ def _bin(value: Any, edges: Sequence[float]) -> Any:
     return (near - below).clip(0.0, count - 1.0)
 
 
-def _even(edges: NDArray[np.float64]) -> tuple[float, float, float, float] | None:
+def _even(edges: Floats) -> tuple[float, float, float, float] | None:
     """Arithmetic that gives every edge to the last bit, and a scale that finds the one next to a number.
 
     The edge at place j is (j times + first) / by; the nearest place to an edge is its own, and since the

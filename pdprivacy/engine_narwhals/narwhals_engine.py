@@ -9,7 +9,6 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
@@ -34,10 +33,9 @@ from pdprivacy.engine_narwhals.native_frames import (
 from pdprivacy.engine_narwhals.queries import Queries, Query
 from pdprivacy.errors import DeclarationError, EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity
+from pdprivacy.types import Floats, Integers
 
-Integers: TypeAlias = NDArray[np.int64]
 Plan: TypeAlias = Callable[[Any], Any]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 SLICE = 1 << 20

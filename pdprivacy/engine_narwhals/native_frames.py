@@ -33,12 +33,11 @@ from pdprivacy.engine_narwhals.engines import (
 )
 from pdprivacy.errors import EngineError, ParameterError
 from pdprivacy.expressions.cells import nulls
-
-Words: TypeAlias = NDArray[np.uint64]
+from pdprivacy.types import Integers, Mask, Words
 
 Found = TypeVar("Found")
 EPOCH = datetime.date(1970, 1, 1).toordinal()
-Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], NDArray[np.bool_] | None]"
+Made: TypeAlias = "tuple[dict[Hashable, pd.Series[Any]], Mask | None]"
 
 ROWS = 1 << 18
 """Rows at a time where the engine does not cut pieces itself."""
@@ -422,7 +421,7 @@ def arrow_of(values: pd.Series[Any], column: Column) -> Any:
     return pa.array(cells, type=kind)
 
 
-def _whole(numbers: NDArray[Any]) -> NDArray[np.int64]:
+def _whole(numbers: NDArray[Any]) -> Integers:
     """Numbers as integers of 64 bits, where a larger one would become negative."""
     large = numbers >= (2.0**63 if numbers.dtype.kind == "f" else 2**63)
     found = np.where(large, numbers.dtype.type(0), numbers).astype(np.int64)

@@ -15,11 +15,10 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.engine.pandas_engine import SortedRanks, sorted_ranks
@@ -27,9 +26,9 @@ from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, Declared
 from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read
+from pdprivacy.types import Integers
 
 R = TypeVar("R")
-Integers: TypeAlias = NDArray[np.int64]
 
 PANDAS_2 = pd.__version__.startswith("2.")
 

@@ -21,8 +21,9 @@ from pdprivacy.checks import finite
 from pdprivacy.domain import Column
 from pdprivacy.errors import QueryError
 from pdprivacy.expressions import intervals
-from pdprivacy.expressions.cells import INTEGERS, Mask, Read, floats, whole
+from pdprivacy.expressions.cells import INTEGERS, Read, floats, whole
 from pdprivacy.expressions.intervals import Range, holds_zero
+from pdprivacy.types import Mask
 
 
 @dataclass(frozen=True, slots=True)

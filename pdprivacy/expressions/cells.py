@@ -18,10 +18,9 @@ from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
+from pdprivacy.types import Floats, Integers, Mask
 
-Mask: TypeAlias = NDArray[np.bool_]
 Read: TypeAlias = Mapping[Hashable, "pd.Series[Any]"]
-Integers: TypeAlias = NDArray[np.int64]
 
 
 INTEGERS = (-(2**63), 2**63 - 1)
@@ -58,7 +57,7 @@ def nulls(values: pd.Series[Any]) -> Mask:
     return null
 
 
-def floats(values: pd.Series[Any], column: Column) -> NDArray[np.float64]:
+def floats(values: pd.Series[Any], column: Column) -> Floats:
     """The numbers of a column within its bounds, NaN for a null; for reading only."""
     array = _doubles(dense(values))
     low = -np.inf if column.lower is None else float(column.lower)
@@ -71,7 +70,7 @@ def floats(values: pd.Series[Any], column: Column) -> NDArray[np.float64]:
     return np.clip(array, low, high) if least < low or most > high else array
 
 
-def _doubles(values: pd.Series[Any]) -> NDArray[np.float64]:
+def _doubles(values: pd.Series[Any]) -> Floats:
     dtype = values.dtype
     if dtype.kind in "iufb":
         if isinstance(dtype, np.dtype):
@@ -114,7 +113,7 @@ def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | 
     return array, null
 
 
-def _integers(values: pd.Series[Any]) -> NDArray[np.int64] | None:
+def _integers(values: pd.Series[Any]) -> Integers | None:
     """A column as int64, where its dtype says that all of it are such."""
     dtype: Any = values.dtype
     if dtype.kind in "ib" or (dtype.kind == "u" and dtype.itemsize < 8):
@@ -166,7 +165,7 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
     return pd.Series(values, index=index)
 
 
-def codes(values: pd.Series[Any], labels: Sequence[Any]) -> NDArray[np.int64]:
+def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
     """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
     values = dense(values)
     places = places_of(labels)

@@ -20,9 +20,10 @@ from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import QueryError
-from pdprivacy.expressions.cells import Mask, Read, dense, nulls
+from pdprivacy.expressions.cells import Read, dense, nulls
 from pdprivacy.expressions.intervals import Region, bits, declared_in
 from pdprivacy.hints import nearest
+from pdprivacy.types import Mask
 
 Condition: TypeAlias = "Comparison | Negated | Joined"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared

@@ -19,6 +19,7 @@ from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
 from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
+from pdprivacy.types import Floats, Integers
 
 # ---------------------------------------------------------------- cut
 
@@ -119,7 +120,7 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
     return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
 
 
-def _edges(bins: Any) -> tuple[list[int | float], NDArray[np.float64]]:
+def _edges(bins: Any) -> tuple[list[int | float], Floats]:
     """The edges as they were given, and as doubles."""
     if bins is None:
         raise ParameterError("'cut' needs 'bins'.", "private.dp.cut('age', [18, 30, 65])")
@@ -161,7 +162,7 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
-def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
+def _given(labels: Any, edges: Floats) -> tuple[Any, ...]:
     single = isinstance(labels, np.ndarray) and labels.ndim == 0
     if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
@@ -179,7 +180,7 @@ def _given(labels: Any, edges: NDArray[np.float64]) -> tuple[Any, ...]:
 
 
 def _placed(
-    numbers: NDArray[np.float64], edges: NDArray[np.float64], *, right: bool, include_lowest: bool
+    numbers: Floats, edges: Floats, *, right: bool, include_lowest: bool
 ) -> NDArray[np.signedinteger[Any]]:
     """The interval of each number as `pandas.cut` finds it, -1 for none."""
     # an infinite edge that belongs to no interval is never reached: columns hold finite numbers
@@ -190,7 +191,7 @@ def _placed(
     return places[found]
 
 
-def _extremes(column: Column) -> NDArray[np.float64]:
+def _extremes(column: Column) -> Floats:
     """Declared numbers, one of which is outside all intervals if any declared number is."""
     if column.categories is not None:
         return np.array([float(value) for value in column.categories])
@@ -309,7 +310,7 @@ def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -
     return Column(column.name, "category", nullable, categories=after, role=column.role)
 
 
-def _places(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> NDArray[np.int64]:
+def _places(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> Integers:
     """The place of each cell among the declared labels, -1 for a null."""
     if column.kind == "float":
         return codes(pd.Series(floats(values, column)), labels)

@@ -24,7 +24,7 @@ import numpy as np
 from pdprivacy.domain import Column
 
 Range: TypeAlias = tuple[float, float] | tuple[int, int]
-Labels: TypeAlias = Mapping[Any, None]  # as keys in their order, to be looked up
+LabelKeys: TypeAlias = Mapping[Any, None]  # as keys in their order, to be looked up
 End: TypeAlias = float | int | None
 
 
@@ -209,7 +209,7 @@ class Region:
     null: bool
     lower: End = None
     upper: End = None
-    labels: Labels | None = None
+    labels: LabelKeys | None = None
     places: int = -1
 
     @classmethod
@@ -266,7 +266,7 @@ class Region:
         return Region(True, False, lower, upper, labels)
 
 
-def _keys(labels: Iterable[Any] | None) -> Labels | None:
+def _keys(labels: Iterable[Any] | None) -> LabelKeys | None:
     return None if labels is None else dict.fromkeys(labels)
 
 

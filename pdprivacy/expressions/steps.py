@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from pdprivacy.checks import finite, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
-from pdprivacy.expressions.cells import BLOCK, INTEGERS, Mask, Read, column_of, dense, floats, nulls, whole
+from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.conditions import narrowed, truths
 from pdprivacy.expressions.intervals import Region, declared_in
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.timeline import timestamp
+from pdprivacy.types import Mask
 
 Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
 

@@ -15,14 +15,14 @@ from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, terms_of
 from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
+from pdprivacy.types import Floats, Mask
 
-Flags: TypeAlias = NDArray[np.bool_]
-Risks: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = Mask
+Risks: TypeAlias = Floats
 
 ALL = slice(None)
 FEW = 20

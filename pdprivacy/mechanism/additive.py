@@ -20,9 +20,10 @@ from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import support
-from pdprivacy.mechanism.support import NO_BOUNDS, Bounding, Bounds, Floats, Integers, Whole
+from pdprivacy.mechanism.support import NO_BOUNDS, Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
+from pdprivacy.types import Floats, Integers, Whole
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

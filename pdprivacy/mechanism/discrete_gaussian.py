@@ -20,9 +20,10 @@ from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
-from pdprivacy.mechanism.support import Bounding, Floats, Integers
+from pdprivacy.mechanism.support import Bounding
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, positive
+from pdprivacy.types import Floats, Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

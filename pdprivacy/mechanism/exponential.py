@@ -19,10 +19,10 @@ from pdprivacy.checks import flag, proportion, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism.additive import check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
-from pdprivacy.mechanism.support import Floats, Integers
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
+from pdprivacy.types import Floats, Integers
 
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]

@@ -19,12 +19,12 @@ from pdprivacy.mechanism.support import (
     INVERTED_BITS,
     ROUNDING_STEPS,
     Bounding,
-    Integers,
     check_drawable,
     release_grid,
 )
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

@@ -17,16 +17,10 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below, power_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.support import (
-    GRID_BITS,
-    INVERTED_BITS,
-    Bounding,
-    Integers,
-    moved_on_grid,
-    release_grid,
-)
+from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, moved_on_grid, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

@@ -14,9 +14,10 @@ from pdprivacy.distributions import DiscreteLaplace
 from pdprivacy.exact import smallest
 from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensitivity
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.support import Bounding, Integers, check_drawable
+from pdprivacy.mechanism.support import Bounding, check_drawable
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

@@ -14,9 +14,10 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
-from pdprivacy.mechanism.support import Bounding, Integers, moved_on_grid, release_grid
+from pdprivacy.mechanism.support import Bounding, moved_on_grid, release_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

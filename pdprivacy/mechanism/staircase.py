@@ -13,16 +13,10 @@ from pdprivacy.distributions import Stairs
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
-from pdprivacy.mechanism.support import (
-    GRID_BITS,
-    Bounding,
-    Integers,
-    check_drawable,
-    check_grid,
-    moved_on_grid,
-)
+from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, check_grid, moved_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request

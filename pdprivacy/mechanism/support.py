@@ -33,12 +33,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.checks import reals
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import exponent_below, power_below, power_of_two
 from pdprivacy.privacy import Rational, rational
+from pdprivacy.types import Floats, Integers, Whole
 
 if TYPE_CHECKING:
     from pdprivacy.statistic import Part
@@ -50,10 +51,6 @@ from typing import Any, Literal, cast
 from pdprivacy.checks import doubles, pair
 from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import check_one_of
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
 
 GRID_BITS = 20
 """A grid is at most 2**-20 of the scale of the noise."""

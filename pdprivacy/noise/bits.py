@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.types import Floats
 
 RandomState: TypeAlias = int | np.random.Generator | None
 
@@ -119,7 +120,7 @@ def simulator(rng: RandomState = None) -> np.random.Generator:
 
 def noise_sums(
     name: str, scale: float, pieces: int, shape: tuple[int, int], generator: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """Sums of ``pieces`` independent draws of the noise."""
     if name == "gaussian":
         return generator.normal(scale=scale * math.sqrt(pieces), size=shape)

@@ -13,11 +13,11 @@ from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Source
+from pdprivacy.types import Floats, Integers, Mask, Words
 
 WIDEST = 2**52  # keeps every draw within int64, but for an event rarer than exp(-2000)
 FEW = 1024  # up to here drawing one by one costs less than building a table
@@ -51,9 +51,7 @@ def heads(odds: Odds, value: int, source: Source) -> bool:
         bits += 64
 
 
-def lazy_coins(
-    probability: NDArray[np.float64], decide: Callable[[int, int], bool], source: Source
-) -> NDArray[np.bool_]:
+def lazy_coins(probability: Floats, decide: Callable[[int, int], bool], source: Source) -> Mask:
     """Independent coins that show heads with ``probability``, which doubles approximate to a few bits.
 
     Eight bits settle nearly all; ``decide(i, value)`` settles coin i where 64 bits are within the margin.
@@ -73,7 +71,7 @@ def lazy_coins(
     return shown
 
 
-def coins(n: int, probability: Fraction, source: Source) -> NDArray[np.bool_]:
+def coins(n: int, probability: Fraction, source: Source) -> Mask:
     """(n,) independent coins, each True with exactly this probability.
 
     >>> from pdprivacy.noise import source
@@ -95,7 +93,7 @@ def coins(n: int, probability: Fraction, source: Source) -> NDArray[np.bool_]:
     return found
 
 
-def weighted_coins(probabilities: NDArray[np.float64], source: Source) -> NDArray[np.bool_]:
+def weighted_coins(probabilities: Floats, source: Source) -> Mask:
     """Independent coins, each True with exactly the probability that its double is, of at least 2**-11.
 
     >>> from pdprivacy.noise import source
@@ -113,7 +111,7 @@ def weighted_coins(probabilities: NDArray[np.float64], source: Source) -> NDArra
     return found
 
 
-def shuffled_keys(n: int, source: Source) -> NDArray[np.uint64]:
+def shuffled_keys(n: int, source: Source) -> Words:
     """(n,) distinct keys in an order that is any order with the same probability.
 
     >>> from pdprivacy.noise import source
@@ -127,7 +125,7 @@ def shuffled_keys(n: int, source: Source) -> NDArray[np.uint64]:
             return keys
 
 
-def draw_without_replacement(n: int, size: int, source: Source) -> NDArray[np.bool_]:
+def draw_without_replacement(n: int, size: int, source: Source) -> Mask:
     """(n,) of which ``size`` are True: any of these sets with the same probability.
 
     >>> from pdprivacy.noise import source
@@ -144,8 +142,6 @@ def draw_without_replacement(n: int, size: int, source: Source) -> NDArray[np.bo
 
 # One of many candidates, with exponential weights.
 
-Integers: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 _OF_POWER, _OF_WEIGHT = 2.0**-51, 2.0**-49
 """Bounds of relative errors in double precision: of an exponent, and of a weight beside it."""
@@ -345,7 +341,7 @@ def pick(lengths: Integers, exponents: Integers, rate: Fraction, source: Source)
     return Weights(lengths, exponents, rate).draw(source)
 
 
-def flips(gaps: Integers, rate: Fraction, source: Source) -> NDArray[np.bool_]:
+def flips(gaps: Integers, rate: Fraction, source: Source) -> Mask:
     """Independent coins that show heads with probability ``exp(-rate * gaps)``, exactly; gaps not negative.
 
     >>> from pdprivacy.noise import source

@@ -26,12 +26,13 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Pool, Source
 from pdprivacy.noise.choice import BLOCK, FEW, MARGIN, WIDEST, Odds, heads, lazy_coins
+from pdprivacy.types import Floats, Integers, Words
 
 _TOP = 7  # strips are so wide that scale or sigma is less than 2^_TOP of them
 _OPEN = np.iinfo(np.int16).min  # marks the buckets that 16 bits do not decide
 
 
-def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.int64]:
+def discrete_laplace(scale: Fraction, size: int, source: Source) -> Integers:
     """Exact independent draws of P(z) ∝ exp(-|z|/scale) on the integers.
 
     ``scale`` is any positive rational up to 2^52; the result has shape (size,).
@@ -60,7 +61,7 @@ def discrete_laplace(scale: Fraction, size: int, source: Source) -> NDArray[np.i
     return drawn
 
 
-def discrete_gaussian(variance: Fraction, size: int, source: Source) -> NDArray[np.int64]:
+def discrete_gaussian(variance: Fraction, size: int, source: Source) -> Integers:
     """Exact independent draws of P(z) ∝ exp(-z²/(2·variance)) on the integers.
 
     ``variance`` is the parameter sigma² (the variance of the draws is no
@@ -107,7 +108,7 @@ class _Discrete:
         """Minus the logarithm of P(stop)/P(start)."""
         return Fraction(stop**self.power - start**self.power) / self.divisor
 
-    def exponents(self, start: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+    def exponents(self, start: Integers, step: Integers) -> Floats:
         """`exponent` from start to start + step, with a relative error below 2^-49."""
         gamma = step.astype(np.float64) * float(1 / self.divisor)
         if self.power == 2:
@@ -180,9 +181,9 @@ class _Table:
     law: _Discrete
     shift: int
     lookup: NDArray[np.int16]
-    thresholds: NDArray[np.uint64]
+    thresholds: Words
 
-    def fill(self, out: NDArray[np.int64], source: Source) -> None:
+    def fill(self, out: Integers, source: Source) -> None:
         """Draw strips into ``out``: k for the strip 2k, -1-k for the strip 2k+1."""
         words = source.words(out.size, np.uint16)
         drawn = self.lookup.take(words)
@@ -208,7 +209,7 @@ class _Table:
                 return index >> 1 ^ -(index & 1)
 
 
-def _unfold(index: NDArray[np.int64]) -> NDArray[np.int64]:
+def _unfold(index: Integers) -> Integers:
     """0, 1, 2, 3, ... to 0, -1, 1, -2, ..."""
     return index >> 1 ^ -(index & 1)
 
@@ -226,7 +227,7 @@ def _table(law: _Discrete, shift: int) -> _Table:
     return table
 
 
-def _many(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
+def _many(law: _Discrete, size: int, source: Source) -> Integers:
     table = _table(law, law.shift)
     out = np.empty(size, np.int64)
     if table.shift == 0:
@@ -242,7 +243,7 @@ def _many(law: _Discrete, size: int, source: Source) -> NDArray[np.int64]:
     return out
 
 
-def _strips(table: _Table, count: int, source: Source) -> NDArray[np.int64]:
+def _strips(table: _Table, count: int, source: Source) -> Integers:
     """Make ``count`` proposals; return those that are accepted.
 
     The weight of a strip is that of its member nearest to zero times its
@@ -304,7 +305,7 @@ UNBOUNDED = 2**63 - 1
 _STEEP = Fraction(4096)  # exp(-4096) is zero in double precision, and so are all smaller terms
 
 
-def distances(below: ArrayLike, above: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distances(below: ArrayLike, above: ArrayLike) -> tuple[Integers, Integers]:
     """Distances to both bounds, checked: whole numbers, not negative, of one shape (n,).
 
     Raises
@@ -331,9 +332,7 @@ def distances(below: ArrayLike, above: ArrayLike) -> tuple[NDArray[np.int64], ND
     return checked[0], checked[1]
 
 
-def truncated_laplace(
-    scale: Fraction, below: ArrayLike, above: ArrayLike, source: Source
-) -> NDArray[np.int64]:
+def truncated_laplace(scale: Fraction, below: ArrayLike, above: ArrayLike, source: Source) -> Integers:
     """Exact independent draws of P(z) ∝ exp(-|z|/scale) on the integers -below..above.
 
     ``scale`` is any positive rational up to 2^52. ``below`` and ``above`` are
@@ -367,9 +366,7 @@ def truncated_laplace(
     return drawn
 
 
-def _few_between(
-    scale: Fraction, below: NDArray[np.int64], above: NDArray[np.int64], source: Source
-) -> NDArray[np.int64]:
+def _few_between(scale: Fraction, below: Integers, above: Integers, source: Source) -> Integers:
     pool = Pool(source)
     t, s = scale.as_integer_ratio()
     rate = float(min(1 / scale, _STEEP))
@@ -390,9 +387,9 @@ def _few_between(
 
 def _fold(
     scale: Fraction,
-    drawn: NDArray[np.int64],
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
+    drawn: Integers,
+    below: Integers,
+    above: Integers,
     source: Source,
 ) -> None:
     """Replace those of the unbounded draws ``drawn`` that lie outside."""
@@ -442,7 +439,7 @@ def _sides(scale: Fraction, below: int, above: int) -> Odds:
 # The staircase.
 
 
-def staircase(epsilon: Fraction, width: int, step: int, size: int, source: Source) -> NDArray[np.int64]:
+def staircase(epsilon: Fraction, width: int, step: int, size: int, source: Source) -> Integers:
     """Exact independent draws of the discrete staircase law on the integers.
 
     P(z) ∝ exp(-epsilon·k) where k·width <= |z| < k·width + step, and
@@ -501,7 +498,7 @@ def _parts(epsilon: Fraction, width: int, step: int) -> Odds:
     return weights
 
 
-def _few_stairs(epsilon: Fraction, width: int, step: int, size: int, source: Source) -> NDArray[np.int64]:
+def _few_stairs(epsilon: Fraction, width: int, step: int, size: int, source: Source) -> Integers:
     pool = Pool(source)
     s, t = epsilon.as_integer_ratio()
     first = _first_share(epsilon, width, step)
@@ -521,7 +518,7 @@ def _few_stairs(epsilon: Fraction, width: int, step: int, size: int, source: Sou
     return np.array(drawn, np.int64)
 
 
-def _block(epsilon: Fraction, width: int, step: int, count: int, source: Source) -> NDArray[np.int64]:
+def _block(epsilon: Fraction, width: int, step: int, count: int, source: Source) -> Integers:
     """Draw ``count`` magnitudes and signs; return those that are not minus zero."""
     k = discrete_laplace(1 / epsilon, count, source)
     k ^= k >> 63
@@ -537,7 +534,7 @@ def _block(epsilon: Fraction, width: int, step: int, count: int, source: Source)
     return np.asarray(z[(z != 0) | ~negative])
 
 
-def _uniform(n: int, count: int, source: Source) -> NDArray[np.int64]:
+def _uniform(n: int, count: int, source: Source) -> Integers:
     """Uniform integers in [0, n): words at or above the last multiple of n are drawn again."""
     if count == 0:
         return np.zeros(0, np.int64)

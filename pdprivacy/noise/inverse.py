@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
@@ -22,8 +22,9 @@ from pdprivacy.exact import decimal, decimals
 from pdprivacy.noise.bits import Source
 from pdprivacy.noise.choice import BLOCK, WIDEST
 from pdprivacy.noise.discrete import distances
+from pdprivacy.types import Floats, Integers, Words
 
-_Floats = NDArray[np.float64]
+_Floats = Floats
 
 # Relative errors of the double inverse; observed are 2^-51 and 2^-47, the latter
 # because of the incomplete gamma function.
@@ -37,7 +38,7 @@ _SURE = 18  # of them, those that a decision relies on; rounding leaves five mor
 
 def generalized_normal(
     power: Fraction, divisor: Fraction, below: ArrayLike, above: ArrayLike, source: Source
-) -> NDArray[np.int64]:
+) -> Integers:
     """Exact independent draws of a truncated generalized normal law, rounded to the nearest integer.
 
     The density is ∝ exp(-|x|^power/divisor) on [-below - 1/2, above + 1/2],
@@ -82,9 +83,7 @@ class _Rounded:
     scale: float
     magnitude: GeneralizedNormal
 
-    def estimate(
-        self, words: NDArray[np.uint64], below: NDArray[np.int64], above: NDArray[np.int64]
-    ) -> tuple[_Floats, _Floats]:
+    def estimate(self, words: Words, below: Integers, above: Integers) -> tuple[_Floats, _Floats]:
         """The inverse at the uniform numbers ``words``·2^-64 + 2^-65, and a bound of its error.
 
         Each side is counted from its bound towards zero. In the body the magnitude comes from the
@@ -110,7 +109,7 @@ class _Rounded:
         error = relative * (self.scale * self.magnitude.peak * np.minimum(whole, 1.0) + x)
         return np.where(negative, -x, x), error
 
-    def _up_to(self, distance: NDArray[np.int64]) -> _Floats:
+    def _up_to(self, distance: Integers) -> _Floats:
         """The share inside the edge beyond ``distance``; found once where all are the same."""
         if distance.min() == distance.max():
             distance = distance[:1]
@@ -129,9 +128,9 @@ def _rounded(power: Fraction, divisor: Fraction) -> _Rounded:
 
 def _fill(
     rounded: _Rounded,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    out: NDArray[np.int64],
+    below: Integers,
+    above: Integers,
+    out: Integers,
     source: Source,
 ) -> None:
     if out.size == 0:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
@@ -19,6 +18,7 @@ from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_trac
 from pdprivacy.hints import with_hints
 from pdprivacy.protection.column import Opaque, ProtectedColumn
 from pdprivacy.protection.protected import Protected, Step
+from pdprivacy.types import Integers, Labels, Mask
 
 if TYPE_CHECKING:
     from pdprivacy.accessor import ProtectedDP
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from pdprivacy.releases.sampling import Secret
 
 
-Labels: TypeAlias = Hashable | Sequence[Hashable]
 End: TypeAlias = float | str | date
-Mask: TypeAlias = NDArray[np.bool_]
-Integers: TypeAlias = NDArray[np.int64]
 
 
 ROW_STEPS = (

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy import schema as schemas
@@ -36,6 +35,7 @@ from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.protection.frame import ProtectedFrame
 from pdprivacy.protection.protected import Protected, Step, copied
 from pdprivacy.statistic import Scope
+from pdprivacy.types import Mask
 
 if TYPE_CHECKING:
     from pdprivacy.engine_narwhals import EngineFrame
@@ -303,7 +303,7 @@ def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     return found
 
 
-def _chosen(frame: pd.DataFrame, stay: NDArray[np.bool_]) -> pd.DataFrame:
+def _chosen(frame: pd.DataFrame, stay: Mask) -> pd.DataFrame:
     """Return the selected records of a frame, if pandas can select records of its types."""
     if stay.all():
         return frame

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.engine import PandasEngine
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pdprivacy.privacy import Unit
     from pdprivacy.releases.sampling import Secret
     from pdprivacy.statistic import Scope
-
-
-Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import metadata
 from pdprivacy._version import __version__
@@ -33,8 +32,8 @@ from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, CellCounts, Noisy, Statistic, TreeCells, WeightedCells
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.timeline import Timeline
+from pdprivacy.types import Floats, Integers
 
-Floats: TypeAlias = NDArray[np.float64]
 R = TypeVar("R", "pd.Series[Any]", pd.DataFrame)
 
 LEVEL = 0.95
@@ -77,7 +76,7 @@ class Errors:
 
         return cls(*(joined(name) for name in cls.__dataclass_fields__))
 
-    def reordered(self, order: NDArray[np.int64]) -> Errors:
+    def reordered(self, order: Integers) -> Errors:
         """Return the errors of the numbers in another order of rows."""
         return replace(self, **{name: each[order] for name, each in vars(self).items() if np.ndim(each)})
 

@@ -28,10 +28,10 @@ from pdprivacy.hints import EXAMPLES
 from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
-from pdprivacy.protection import Labels as Labels
 from pdprivacy.protection import Protected, declared
 from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import Narrowed, Part, Read, Statistic
+from pdprivacy.types import Labels
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

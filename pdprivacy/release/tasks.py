@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.accounting import Event, Events, GaussianNoise
 from pdprivacy.errors import ParameterError, TableTooLargeError
@@ -23,20 +22,10 @@ from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.release.spec import MAX_CELLS, Price, Task
 from pdprivacy.request import Bounding, Request
-from pdprivacy.statistic import (
-    Clusters,
-    Labels,
-    Medians,
-    Noisy,
-    Part,
-    Quantile,
-    Ranks,
-    Read,
-    Statistic,
-    Whole,
-)
+from pdprivacy.statistic import Clusters, LabelScores, Medians, Noisy, Part, Quantile, Ranks, Read, Statistic
+from pdprivacy.types import Integers, Whole
 
-Choice: TypeAlias = Labels | Quantile
+Choice: TypeAlias = LabelScores | Quantile
 ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | Additive
 Selected: TypeAlias = list[tuple[int, ...]]
 
@@ -233,7 +222,7 @@ class Selections(Task):
     def draw(self, exact: Any, price: Price, source: Source) -> Selected:
         """Return the selection of each release."""
         choice, mechanism = self.choices[self.position], price.mechanisms[self.position]
-        if isinstance(choice, Labels):
+        if isinstance(choice, LabelScores):
             groups = choice.tables(exact)
             return [
                 tuple(label for counts in groups for label in _best(choice, mechanism, counts, source))
@@ -258,9 +247,9 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
     """
     share = choosing.each
     if choosing.drawn in ("geometric", "gaussian"):
-        if not all(isinstance(choice, Labels) for choice in choices):
+        if not all(isinstance(choice, LabelScores) for choice in choices):
             raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
-        parts = tuple(choice.counts for choice in choices if isinstance(choice, Labels))
+        parts = tuple(choice.counts for choice in choices if isinstance(choice, LabelScores))
         request = Request(
             choosing.cost.epsilon,
             choosing.cost.delta,
@@ -271,7 +260,7 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
         return noisy, events(parts, noisy, request)
     mechanisms, event_counts = [], []
     for choice in choices:
-        times = choice.count if isinstance(choice, Labels) else 1
+        times = choice.count if isinstance(choice, LabelScores) else 1
         epsilon = share.epsilon * choice.weight / times
         mechanism = SELECTIONS[choosing.drawn](epsilon, choice.sensitivity, choice.monotone)
         mechanisms.append(mechanism)
@@ -280,7 +269,7 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
 
 
 def _best(
-    choice: Labels, mechanism: ChoiceMechanism, counts: NDArray[np.int64], source: Source
+    choice: LabelScores, mechanism: ChoiceMechanism, counts: Integers, source: Source
 ) -> tuple[int, ...]:
     """Return the positions of the selected labels; null is never selected."""
     size = choice.candidates
@@ -308,7 +297,7 @@ def _ranked(
     reach = math.ceil((HARDLY + math.log(choice.candidates)) * mechanism.scale) + 1
     runs, others, least, beyond = choice.near(ranks, mechanism.scale, reach)
 
-    def load() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def load() -> tuple[Integers, Integers]:
         nonlocal runs
         farther = beyond()
         runs = runs.followed_by(farther)

@@ -37,10 +37,11 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
-from pdprivacy.release.spec import Labels, Price, Release, columns_of
+from pdprivacy.release.spec import Price, Release, columns_of
 from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
+from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import BatchMethods

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.checks import whole
@@ -20,7 +19,7 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import LEVEL, Made, Result, attach, published
-from pdprivacy.release.spec import Call, Drawn, Labels, Release, columns_of, name_index
+from pdprivacy.release.spec import Call, Drawn, Release, columns_of, name_index
 from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.request import Request
 from pdprivacy.show.progress import shown
@@ -33,8 +32,8 @@ from pdprivacy.statistic import (
     packed,
     quantity,
 )
+from pdprivacy.types import Floats, Labels
 
-Floats: TypeAlias = NDArray[np.float64]
 RoundNoise: TypeAlias = Literal["laplace", "gaussian"]
 WalkSelection: TypeAlias = Literal["exponential", "permute_and_flip"]
 

@@ -18,16 +18,7 @@ from pdprivacy.expressions import Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
 from pdprivacy.release.publish import Made, Result, release_of, series
-from pdprivacy.release.spec import (
-    Call,
-    Labels,
-    Release,
-    columns_of,
-    name_index,
-    noised,
-    refuse_shared,
-    weights_of,
-)
+from pdprivacy.release.spec import Call, Release, columns_of, name_index, noised, refuse_shared, weights_of
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
@@ -39,6 +30,7 @@ from pdprivacy.statistic import (
     quantity,
 )
 from pdprivacy.statistic.confidence import Ends
+from pdprivacy.types import Labels
 
 MatrixConstraint: TypeAlias = Literal["psd"]
 

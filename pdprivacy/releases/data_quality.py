@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
@@ -23,6 +22,7 @@ from pdprivacy.metadata import KEY, MARK
 from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.show.numbers import many, number_text, percent, printable
+from pdprivacy.types import Mask
 
 EXAMPLES = 5
 """Cells shown of a fault."""
@@ -34,8 +34,6 @@ FAILED = "failed check"
 """The fault where a check of pandera fails that no other fault explains; in keys followed by the check."""
 WHOLE = "(schema)"
 """The entry in place of a column where a check is of the whole schema or index."""
-
-Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(slots=True)

@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import accounting, risk
 from pdprivacy.checks import flag, whole
@@ -30,7 +29,7 @@ from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
-from pdprivacy.release.spec import Labels, cell_index, check_cells, spelled
+from pdprivacy.release.spec import cell_index, check_cells, spelled
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -48,9 +47,7 @@ from pdprivacy.releases.table_risk import (
 )
 from pdprivacy.risk.compositions import readings
 from pdprivacy.show import pages
-
-Integers: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats, Integers, Labels
 
 
 @spelled(Noise, NOISE)

@@ -21,7 +21,6 @@ from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import Made, Result, release_of
 from pdprivacy.release.spec import (
     Call,
-    Labels,
     Release,
     Split,
     cell_index,
@@ -50,6 +49,7 @@ from pdprivacy.releases.selection import (
 from pdprivacy.releases.tables import cells_of, noise_of_cells
 from pdprivacy.request import Options
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
+from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupMethods

@@ -21,7 +21,6 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Made, Result, release_of, series
 from pdprivacy.release.spec import (
     Call,
-    Labels,
     Release,
     Split,
     cell_index,
@@ -40,6 +39,7 @@ from pdprivacy.statistic import (
     Sums,
     weight_of,
 )
+from pdprivacy.types import Labels
 
 MOST_BINS = 10**6
 

@@ -16,10 +16,9 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Floats, Made, Result, release_of, series
+from pdprivacy.release.publish import Made, Result, release_of, series
 from pdprivacy.release.spec import (
     Call,
-    Labels,
     Release,
     Split,
     cell_index,
@@ -47,6 +46,7 @@ from pdprivacy.statistic import (
     weight_of,
 )
 from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
+from pdprivacy.types import Floats, Labels
 
 
 @noised("laplace")

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import checks, noise
 from pdprivacy.domain import Column
@@ -28,7 +27,7 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import Labels, Release, columns_of
+from pdprivacy.release.spec import Release, columns_of
 from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import priced
 from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
@@ -43,9 +42,8 @@ from pdprivacy.suppression.amplification import (
     WithoutReplacement,
     check_rate,
 )
+from pdprivacy.types import Floats, Labels, Mask
 
-Floats: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
 Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
 Score: TypeAlias = Callable[[Any, Fraction], float]
 """The error of what was released, of about this share of the records."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import releases
 from pdprivacy.checks import real, whole
@@ -29,6 +28,7 @@ from pdprivacy.request import Bounding
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
+from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupPlanMethods
@@ -239,7 +239,7 @@ class Assumption:
         quantities, keys, method = read.args
         return self._grouped(quantities, keys, method, products=dict(read.options)["products"])
 
-    def _cells(self, cells: int) -> NDArray[np.int64]:
+    def _cells(self, cells: int) -> Integers:
         if self.at is not None:
             return np.full(cells, round(self.at))
         counts = np.full(cells, self.rows // cells)

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy import noise
 from pdprivacy.accounting import Event, Events
@@ -33,7 +32,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
 from pdprivacy.release.execute import charge, telling_charges
-from pdprivacy.release.spec import Labels, Price, columns_of, labelled
+from pdprivacy.release.spec import Price, columns_of, labelled
 from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
 from pdprivacy.suppression.amplification import (
@@ -45,8 +44,7 @@ from pdprivacy.suppression.amplification import (
     check_spread,
     outlier_floor,
 )
-
-Mask: TypeAlias = NDArray[np.bool_]
+from pdprivacy.types import Floats, Labels, Mask
 
 HUNDREDTH = Fraction(1, 100)
 
@@ -359,7 +357,7 @@ def scores_of(
     distance: Distance,
     limits: Sequence[tuple[float, float]],
     progress: bool | None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the outlier score of each record, from columns and their `limits_of`."""
     if distance == "discrete":
         return outlier_scores(protected.engine.codes(columns[0], "suppress_outliers"), distance)

@@ -32,10 +32,10 @@ from pdprivacy.release.spec import (
     weighted_columns,
     weights_of,
 )
-from pdprivacy.release.spec import Labels as Names
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
 from pdprivacy.request import Request
-from pdprivacy.statistic import Labels, Quantile, ladder, quantile_bits, share, weight_of
+from pdprivacy.statistic import LabelScores, Quantile, ladder, quantile_bits, share, weight_of
+from pdprivacy.types import Labels
 
 R = TypeVar("R")
 
@@ -96,7 +96,7 @@ of_numbers = spelled(QuantileOptions, {"delta": 0, "mechanism": "exponential", *
 @of_labels
 def mode(
     protected: Protected,
-    columns: Names,
+    columns: Labels,
     *,
     epsilon: Rational,
     split: Split = None,
@@ -137,7 +137,7 @@ def mode(
 @of_labels
 def top_k(
     protected: Protected,
-    columns: Names,
+    columns: Labels,
     k: int,
     *,
     epsilon: Rational,
@@ -188,10 +188,10 @@ def label_choices(
     split: Split,
     count: int = 1,
     keys: tuple[Column, ...] = (),
-) -> list[Labels]:
+) -> list[LabelScores]:
     """Return the selections of ``count`` labels of each column, in each group of ``keys``."""
     return [
-        Labels(column, protected.scope, method, weight, count, keys=keys)
+        LabelScores(column, protected.scope, method, weight, count, keys=keys)
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
     ]
 
@@ -215,7 +215,7 @@ def label_table(
 @of_numbers
 def quantile(
     protected: Protected,
-    columns: Names | None = None,
+    columns: Labels | None = None,
     q: Rational | Sequence[Rational] = 0.5,
     *,
     epsilon: Rational,
@@ -346,7 +346,7 @@ def ranked(
 @of_numbers
 def median(
     protected: Protected,
-    columns: Names | None = None,
+    columns: Labels | None = None,
     *,
     epsilon: Rational,
     split: Split = None,
@@ -370,7 +370,7 @@ def median(
 @of_numbers
 def min(  # noqa: A001
     protected: Protected,
-    columns: Names | None = None,
+    columns: Labels | None = None,
     *,
     epsilon: Rational,
     split: Split = None,
@@ -410,7 +410,7 @@ def min(  # noqa: A001
 @of_numbers
 def max(  # noqa: A001
     protected: Protected,
-    columns: Names | None = None,
+    columns: Labels | None = None,
     *,
     epsilon: Rational,
     split: Split = None,
@@ -451,7 +451,9 @@ def selected(
         raise ParameterError(
             f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
         )
-    each = (choice.candidates * choice.count if isinstance(choice, Labels) else DRAW for choice in choices)
+    each = (
+        choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW for choice in choices
+    )
     work = sum(each) * choices[0].groups * choosing.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
@@ -487,7 +489,7 @@ def selected(
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
     """Return the selected labels of a choice, or its number."""
-    if isinstance(choice, Labels):
+    if isinstance(choice, LabelScores):
         labels = choice.column.labels(choice.method)
         return [labels[index] for index in selected]
     return [choice.value(step) for step in selected]
@@ -532,10 +534,10 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
     error: dict[str, Any] = {}
     if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
         sensitivity = float(choice.sensitivity) * unit
-        count = choice.count if isinstance(choice, Labels) else 1
+        count = choice.count if isinstance(choice, LabelScores) else 1
         error["below_best"] = mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * unit
     else:
-        assert isinstance(choice, Labels)
+        assert isinstance(choice, LabelScores)
         sensitivity = sensitivity_of(choice.counts, mechanism)
         # a bound of all noise at this level; two candidates may change places within twice the bound
         error["below_best"] = 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
@@ -548,7 +550,9 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
 
 def _names(choices: Sequence[Choice]) -> list[str]:
     """Return names of the choices: their columns, with more detail if a column has several choices."""
-    columns = [choice.column if isinstance(choice, Labels) else choice.quantity.column for choice in choices]
+    columns = [
+        choice.column if isinstance(choice, LabelScores) else choice.quantity.column for choice in choices
+    ]
     alone = len(set(columns)) == len(choices)
     names: list[str] = []
     for number, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):

@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import risk
 from pdprivacy.checks import proportion
@@ -23,7 +22,7 @@ from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Labels, check_cells, columns_of
+from pdprivacy.release.spec import check_cells, columns_of
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.risk.compositions import readings
@@ -31,9 +30,7 @@ from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
 from pdprivacy.risk.likelihood import checked_alpha
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers, Labels
 
 Alpha: TypeAlias = float | Sequence[float] | Literal["flat"] | None
 Overall: TypeAlias = Literal["max", "sum"]
@@ -128,7 +125,7 @@ LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
 """Ends of a search for epsilon; the classic calibration of Gaussian noise holds below 1 only."""
 
 
-def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> NDArray[np.float64]:
+def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> Floats:
     """Return the default values of epsilon, evenly spaced on a logarithmic scale."""
     check_one_of("calibration", options["calibration"], (*get_args(Calibration), "published", None))
     return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)

@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any, TypeAlias, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy import risk
 from pdprivacy.checks import whole
@@ -31,7 +31,7 @@ from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Labels, check_cells, columns_of, spelled
+from pdprivacy.release.spec import check_cells, columns_of, spelled
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -49,9 +49,7 @@ from pdprivacy.releases.table_risk import (
 )
 from pdprivacy.risk.compositions import whole_numbers
 from pdprivacy.show.progress import shown
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers, Labels
 
 NUMBERS = 2**18
 """Noise drawn at a time."""

@@ -21,17 +21,8 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Errors, Floats, Made, Result, release_of
-from pdprivacy.release.spec import (
-    Call,
-    Labels,
-    Price,
-    Release,
-    cell_index,
-    check_cells,
-    noised,
-    weighted_columns,
-)
+from pdprivacy.release.publish import Errors, Made, Result, release_of
+from pdprivacy.release.spec import Call, Price, Release, cell_index, check_cells, noised, weighted_columns
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import (
@@ -44,6 +35,7 @@ from pdprivacy.statistic import (
     weight_of,
 )
 from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
+from pdprivacy.types import Floats, Labels
 
 MOST_RISK_WORK = 10**9
 """Multiply-adds spent on the risk of a released table: about a second."""

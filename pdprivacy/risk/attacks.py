@@ -25,16 +25,13 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 
 from pdprivacy.risk.compositions import NEGLIGIBLE, Cells, Reading
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers, Mask
 
 DEGREE = 16
 SHORTEST = 128  # shorter panels are not interpolated
@@ -58,7 +55,7 @@ class _Panel(NamedTuple):
 
     reads: Floats
     weights: Floats
-    active: NDArray[np.bool_]
+    active: Mask
     mass: Floats
     below: Floats
     first: Floats
@@ -155,7 +152,7 @@ def _panels(reading: Reading, counts: Integers, top: int) -> Iterator[_Panel]:
     """
     column = counts[:, np.newaxis]
 
-    def not_above(reads: Floats, rows: NDArray[np.bool_]) -> Floats:
+    def not_above(reads: Floats, rows: Mask) -> Floats:
         return reading.not_above(reads[np.newaxis, :] + 0.5, column[rows])
 
     every = np.ones(len(counts), dtype=bool)

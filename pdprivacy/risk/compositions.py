@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.checks import doubles, real
 from pdprivacy.errors import ParameterError, kind
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers
 
 Average: TypeAlias = Literal["cells", "records"]
 AVERAGES = (*get_args(Average), None)
@@ -39,9 +37,9 @@ class Cells:
            [1, 2]])
     """
 
-    compositions: NDArray[np.int64]
-    cells: NDArray[np.int64]
-    which: NDArray[np.int64]
+    compositions: Integers
+    cells: Integers
+    which: Integers
 
     @classmethod
     def of(cls, counts: ArrayLike | Cells) -> Cells:
@@ -55,7 +53,7 @@ class Cells:
         return counts if isinstance(counts, Cells) else cls.of_checked(checked_counts(counts))
 
     @classmethod
-    def of_checked(cls, table: NDArray[np.int64]) -> Cells:
+    def of_checked(cls, table: Integers) -> Cells:
         """Return the compositions of a table from ``checked_counts``."""
         filled = table.any(axis=1)
         rows = np.sort(table[filled], axis=1)
@@ -74,17 +72,17 @@ class Cells:
         which[filled] = inverse.reshape(-1)
         return cls(compositions, cells.astype(np.int64), which)
 
-    def at(self, rows: NDArray[np.int64]) -> Cells:
+    def at(self, rows: Integers) -> Cells:
         """Return these compositions, without the cells of their table."""
         return Cells(self.compositions[rows], self.cells[rows], np.empty(0, dtype=np.int64))
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """(U,), the number of records of a cell of each composition."""
         return np.asarray(self.compositions.sum(axis=1))
 
     @property
-    def all_sizes(self) -> NDArray[np.int64]:
+    def all_sizes(self) -> Integers:
         """(N,), the number of records of each cell of the table, empty cells included."""
         return np.append(self.sizes, 0)[self.which]
 
@@ -104,7 +102,7 @@ class Cells:
         return np.asarray((risks * self.weights(average)).sum(axis=-1))
 
 
-def checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
+def checked_counts(counts: ArrayLike) -> Integers:
     """Return counts as an (N, K) table of integers, or raise ParameterError without any of the counts."""
     table = whole_numbers(counts)
     if table.ndim != 2:
@@ -118,7 +116,7 @@ def checked_counts(counts: ArrayLike) -> NDArray[np.int64]:
     return table
 
 
-def whole_numbers(counts: Any) -> NDArray[np.int64]:
+def whole_numbers(counts: Any) -> Integers:
     """Return counts as integers of the same shape; raise ParameterError, without any count, for others."""
     try:
         table = np.asarray(counts)

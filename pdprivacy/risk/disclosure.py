@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.checks import flag, real
 from pdprivacy.errors import ParameterError, check_one_of
@@ -20,9 +20,7 @@ from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
 from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings
 from pdprivacy.risk.likelihood import SizeModel, Sizes, checked_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers
 
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 

@@ -56,9 +56,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.risk.compositions import NEGLIGIBLE, SMALL, Cells, Reading
 from pdprivacy.risk.likelihood import Sizes
+from pdprivacy.types import Floats, Integers
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Complex: TypeAlias = NDArray[np.complex128]
 
 WORKING_SET = 1 << 18

@@ -22,14 +22,12 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.checks import flag, reals
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.risk.compositions import checked_counts
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
+from pdprivacy.types import Floats, Integers
 
 Tally: TypeAlias = tuple[Integers, Integers]
 

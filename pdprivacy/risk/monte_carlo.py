@@ -27,20 +27,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pdprivacy.checks import function, whole
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.show.progress import shown
+from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:
     from pdprivacy.risk.compositions import Average
     from pdprivacy.risk.likelihood import Sizes
 
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 Measure: TypeAlias = Literal["local", "expected", "shrinkage", "marginal", "marginal_shrinkage"]
 Attack: TypeAlias = Literal["homogeneity", "plurality", "probabilistic"]
@@ -128,7 +126,7 @@ def simulate(
     _check_drawable(mechanism)
     tables = _Tables(measure, prior, sizes, _unrestricted(mechanism), postprocess, simulator(rng))
 
-    filled: NDArray[np.bool_] = np.asarray(counts.any(axis=1))
+    filled: Mask = np.asarray(counts.any(axis=1))
     kept = counts if postprocess is not None else counts[filled]  # noise of empty cells changes no other
     totals = kept.sum(axis=1)
     weights = totals.astype(np.float64) if average == "records" else (totals > 0).astype(np.float64)

@@ -13,12 +13,12 @@ import pandas as pd
 from pdprivacy import metadata
 from pdprivacy.checks import is_null
 from pdprivacy.errors import MetadataError
+from pdprivacy.metadata import Released
 
 if TYPE_CHECKING:
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
 
-Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 ReleasedSchema: TypeAlias = "DataFrameSchema | SeriesSchema"
 
 

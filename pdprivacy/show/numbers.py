@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from pdprivacy.types import Floats
 
 LARGE = 1e15
 MOST_DIGITS = 12
@@ -77,7 +78,7 @@ def half_width(half: float, whole: bool = False) -> str:
     return f"{error.quantize(step, ROUND_CEILING, EXACT):,f}"
 
 
-def span(halves: NDArray[np.float64], whole: bool = False, dates: bool = False) -> str:
+def span(halves: Floats, whole: bool = False, dates: bool = False) -> str:
     """Format the margins of error of several numbers, or of ``dates``: one, or the smallest to the largest.
 
     >>> span(np.array([2.4, 6.0, math.nan]), whole=True), span(np.array([math.nan]))

@@ -22,7 +22,8 @@ from pdprivacy.privacy import Unit, show
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import label, percent, plain, printable
-from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, Floats, View, neighbors_text
+from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text
+from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
     from pdprivacy.ledger import Account, Budget, Entry, Ledger

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import metadata
 from pdprivacy.mechanism import MECHANISMS
@@ -30,8 +29,8 @@ from pdprivacy.show.numbers import (
     printable,
     span,
 )
+from pdprivacy.types import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Texts: TypeAlias = list[list[str]]
 
 SEEDED = "seeded: not private"

@@ -11,7 +11,7 @@ sensitivity (*direct*). Where that number is private, centred sums and a count
 each get noise, and the answer is computed from them (*by sums*).
 """
 
-from pdprivacy.statistic.candidates import Labels, Quantile, ladder, share
+from pdprivacy.statistic.candidates import LabelScores, Quantile, ladder, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
@@ -25,7 +25,6 @@ from pdprivacy.statistic.interface import (
     Read,
     Scope,
     Statistic,
-    Whole,
     Window,
     indicator,
     quantity,
@@ -44,7 +43,7 @@ __all__ = [
     "Direct",
     "Distinct",
     "GroupedSums",
-    "Labels",
+    "LabelScores",
     "LeastSquares",
     "Medians",
     "Moments",
@@ -62,7 +61,6 @@ __all__ = [
     "TreeCells",
     "Weighted",
     "WeightedCells",
-    "Whole",
     "Window",
     "count_share",
     "indicator",

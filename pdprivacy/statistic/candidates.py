@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
@@ -17,8 +16,8 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.statistic.counts import CellCounts
 from pdprivacy.statistic.interface import SUM_BITS, Part, Quantity, Ranks, Read, Scope, Window
+from pdprivacy.types import Integers
 
-Integers: TypeAlias = NDArray[np.int64]
 End: TypeAlias = Literal["lower", "upper"]
 
 MOST_PARTS = 10**6
@@ -61,7 +60,7 @@ def share(q: Rational, given: Any = None) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class LabelScores:
     """The declared labels of a column, without null; the score of a label is its number of records.
 
     Adding or removing a unit moves all counts the same way, each by at most the unit's number of records:

@@ -20,21 +20,10 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.interface import (
-    Answer,
-    Part,
-    Quantity,
-    Read,
-    Scope,
-    Statistic,
-    Whole,
-    bounds_of,
-    named,
-)
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, bounds_of, named
 from pdprivacy.statistic.sums import mean_interval
+from pdprivacy.types import Floats, Integers, Whole
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 Steps: TypeAlias = NDArray[np.uint16]
 
 RHO = 0.225

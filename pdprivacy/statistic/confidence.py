@@ -17,12 +17,11 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism import Bounding
+from pdprivacy.types import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Ends: TypeAlias = "tuple[Any, Any]"
 
 NUISANCE = 0.1

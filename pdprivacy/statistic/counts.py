@@ -15,16 +15,8 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.interface import (
-    ROWS,
-    Answer,
-    Part,
-    Read,
-    Scope,
-    Statistic,
-    Whole,
-    named,
-)
+from pdprivacy.statistic.interface import ROWS, Answer, Part, Read, Scope, Statistic, named
+from pdprivacy.types import Whole
 
 
 @dataclass(frozen=True, slots=True)

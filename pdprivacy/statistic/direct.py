@@ -23,7 +23,6 @@ from pdprivacy.statistic.interface import (
     Read,
     Scope,
     Statistic,
-    Whole,
     grouped,
     groups_of,
     matrix_bounds,
@@ -32,6 +31,7 @@ from pdprivacy.statistic.interface import (
     pairs,
     product_roundings,
 )
+from pdprivacy.types import Whole
 
 
 def _ends(lower: Fraction, upper: Fraction, unit: Fraction) -> tuple[int, int]:

@@ -11,17 +11,14 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.confidence import Ends, Noisy
+from pdprivacy.types import Floats, Integers, Whole
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Whole: TypeAlias = "Sequence[int] | NDArray[np.int64]"
 Terms: TypeAlias = tuple[int, int, Fraction]  # the least and the most that a record adds, and their unit
 Bounds: TypeAlias = tuple[Fraction | None, Fraction | None]
 Limits: TypeAlias = "Callable[[Sequence[Noisy]], tuple[Any, Any]]"

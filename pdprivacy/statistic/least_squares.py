@@ -24,16 +24,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.statistic.confidence import NO_NOISE, Ends, Noisy
-from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, Whole, pairs
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, pairs
 from pdprivacy.statistic.sums import Covariance, shift_of
-
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats, Whole
 
 NOISE_LIMIT = 0.3
 """The largest size of the noise, relative to the moments of the regressors, with a stated interval."""

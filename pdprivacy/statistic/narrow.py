@@ -12,7 +12,8 @@ import numpy as np
 
 from pdprivacy.errors import ParameterError
 from pdprivacy.statistic.confidence import Noisy
-from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, Whole, ends_of_parts
+from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, ends_of_parts
+from pdprivacy.types import Whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
 from pdprivacy.statistic.confidence import Ends, Noisy, of_products, of_ratio
@@ -24,7 +23,6 @@ from pdprivacy.statistic.interface import (
     Scope,
     Statistic,
     Terms,
-    Whole,
     bounds_of_sums,
     grouped,
     groups_of,
@@ -37,8 +35,7 @@ from pdprivacy.statistic.interface import (
     per_record,
     product_roundings,
 )
-
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats, Whole
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column, Kind
@@ -25,7 +24,6 @@ from pdprivacy.statistic.interface import (
     Read,
     Scope,
     Statistic,
-    Whole,
     bounds_of,
     bounds_of_sums,
     grouped,
@@ -35,8 +33,7 @@ from pdprivacy.statistic.interface import (
     per_record,
 )
 from pdprivacy.statistic.sums import Layout, mean_of, side_by_side
-
-Floats: TypeAlias = NDArray[np.float64]
+from pdprivacy.types import Floats, Whole
 
 
 def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:

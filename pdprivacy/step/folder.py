@@ -16,8 +16,9 @@ from typing import Any
 from pdprivacy import disk
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
 from pdprivacy.ledger.audit import HEAD
+from pdprivacy.metadata import Released
 from pdprivacy.storage import from_bytes, sync, write
-from pdprivacy.storage.shapes import Json, Released, attempt, reason
+from pdprivacy.storage.shapes import Json, attempt, reason
 
 FORMAT = 1
 STATE = ".steps"

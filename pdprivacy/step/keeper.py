@@ -36,7 +36,7 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger import Budget, Entry, Ledger
-from pdprivacy.metadata import KEY
+from pdprivacy.metadata import KEY, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
 from pdprivacy.release.spec import Asked, Release
@@ -44,7 +44,7 @@ from pdprivacy.releases.batches import VERBS
 from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
 from pdprivacy.storage import from_bytes, to_bytes
-from pdprivacy.storage.shapes import Released, check_labels
+from pdprivacy.storage.shapes import check_labels
 
 ROOM = 4 * 2**20
 """The room on the disk of the ledger, in bytes, without which no release is paid for."""

@@ -28,9 +28,9 @@ import pandas as pd
 
 from pdprivacy import checks, disk
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, check_one_of, got
-from pdprivacy.metadata import KEY, check_release
+from pdprivacy.metadata import KEY, Released, check_release
 from pdprivacy.storage import shapes
-from pdprivacy.storage.shapes import SHAPE, Json, Released, attempt, verified
+from pdprivacy.storage.shapes import SHAPE, Json, attempt, verified
 
 __all__ = [
     "check_pyarrow",

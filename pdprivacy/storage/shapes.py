@@ -22,8 +22,7 @@ import pandas as pd
 from pdprivacy import metadata
 from pdprivacy.domain import Domain
 from pdprivacy.errors import MetadataError, ParameterError
-from pdprivacy.metadata import KEY
-from pdprivacy.metadata import Released as Released
+from pdprivacy.metadata import KEY, Released
 
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]

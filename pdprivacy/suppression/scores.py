@@ -28,8 +28,8 @@ from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression.amplification import check_spread
+from pdprivacy.types import Floats
 
-Floats: TypeAlias = NDArray[np.float64]
 Distance: TypeAlias = Literal["absolute", "discrete", "euclidean"]
 
 BITS = 29

@@ -19,7 +19,7 @@ from pdprivacy.mechanism import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import Source, choice, source
 from pdprivacy.noise.choice import Rest, Weights, flips, pick
-from pdprivacy.statistic import Labels, Scope
+from pdprivacy.statistic import LabelScores, Scope
 from tests.support.statistics import accepts_counts, accepts_only, accepts_share, discrete
 
 MECHANISMS = (ExponentialMechanism, PermuteAndFlip, NoisyMax)
@@ -164,7 +164,7 @@ def test_the_factor_of_monotone_scores_is_for_them_alone(mechanism):
 def test_a_unit_of_two_records_loses_what_is_stated(mechanism, neighbors):
     """Both records anywhere; the sensitivity is that of the declared contribution."""
     column = Column("x", "integer", False, 0, 2)
-    choice = Labels(column, Scope(neighbors, None, contribution=2), "mode", Fraction(1))
+    choice = LabelScores(column, Scope(neighbors, None, contribution=2), "mode", Fraction(1))
     stated = mechanism(1, choice.sensitivity, choice.monotone)
     known: dict[Any, Any] = {}
 

@@ -14,7 +14,8 @@ from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
 from pdprivacy.show.numbers import cost, many, plain, printable
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
 from pdprivacy.show.plots.charts import label_of
-from pdprivacy.show.view import Floats, mechanism_text, records_text, title_of
+from pdprivacy.show.view import mechanism_text, records_text, title_of
+from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

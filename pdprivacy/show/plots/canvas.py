@@ -15,7 +15,7 @@ import numpy as np
 
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got
 from pdprivacy.show.numbers import plain, printable
-from pdprivacy.show.view import Floats
+from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import Metadata, Released
 from pdprivacy.show import numbers
 from pdprivacy.show.numbers import printable
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
-from pdprivacy.show.view import LABELS, SEEDED, Floats, View, mechanism_text
+from pdprivacy.show.view import LABELS, SEEDED, View, mechanism_text
+from pdprivacy.types import Floats, Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ class Cube:
         return int(self.values.shape[2])
 
     @property
-    def within(self) -> NDArray[np.bool_]:
+    def within(self) -> Mask:
         """Whether the interval of each number contains 0."""
         return within_noise(self.values, self.half)
 
@@ -149,7 +149,7 @@ def seconds_of(table: pd.DataFrame) -> Floats:
     return np.where(table.isna().to_numpy(), np.nan, found)
 
 
-def within_noise(values: Floats, half: Floats) -> NDArray[np.bool_]:
+def within_noise(values: Floats, half: Floats) -> Mask:
     """Return whether the interval of each number contains 0."""
     return (np.abs(values) <= half) & (half > 0)
 
@@ -225,7 +225,7 @@ class Panel:
     bounds: tuple[float, float] = (np.nan, np.nan)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Mask:
         """A mask of the known numbers."""
         return np.isfinite(self.values)
 

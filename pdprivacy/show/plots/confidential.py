@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError
 from pdprivacy.show.numbers import percent
 from pdprivacy.show.plots.canvas import MARK, ORDERS, POINTS, Canvas, changed, round_numbers
-from pdprivacy.show.view import Floats, mechanism_text, title_of
+from pdprivacy.show.view import mechanism_text, title_of
+from pdprivacy.types import Floats, Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,7 +158,7 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     return on
 
 
-def _recommend(canvas: Canvas, epsilon: Floats, recommended: NDArray[np.bool_], top: float) -> Any:
+def _recommend(canvas: Canvas, epsilon: Floats, recommended: Mask, top: float) -> Any:
     """Shade the recommended rows and label the widest run; return the box of the label."""
     ax = canvas.ax
     ends = np.flatnonzero(np.diff(np.concatenate([[False], recommended, [False]]).astype(int)))
@@ -199,7 +199,7 @@ def _comparison(frame: pd.DataFrame, facts: Mapping[str, Any], names: list[str])
 def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
     sampled = facts["confidential"] == "compare_sampling"
     keys, values = _comparison(frame, facts, ["rate"] if sampled else ["m", "M"])
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(values).all(axis=1))
+    known: Mask = np.asarray(np.isfinite(values).all(axis=1))
     if not sampled:  # infeasible pairs take no room
         keys, values, known = keys[known], values[known], known[known]
     levels, pairs = np.unique(keys[:, 0]), np.unique(keys[:, 1:], axis=0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pdprivacy.show.numbers import plain, span
 from pdprivacy.show.plots.canvas import ORDERS, Canvas, linear_ticks, log_ticks, luminance, mixed
 from pdprivacy.show.plots.charts import Cube, edge_texts, edges_of, label_of, names_of, within_noise
-from pdprivacy.show.view import Floats
+from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,11 +224,11 @@ class HeatMap:
     columns: pd.Index[Any]
     values: Floats
     half: Floats
-    sums: NDArray[np.bool_]
+    sums: Mask
     many: int
 
     @property
-    def within(self) -> NDArray[np.bool_]:
+    def within(self) -> Mask:
         """Whether the interval of each number contains 0."""
         return within_noise(self.values, self.half)
 
@@ -263,7 +263,7 @@ def grid_of(cube: Cube) -> HeatMap | None:
     return HeatMap(rows, columns, flat(values), flat(half), flat(sums), cube.many)
 
 
-def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], NDArray[np.int64]] | None:
+def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], Integers] | None:
     """Return the last level as columns, the others as rows, and the order of cells; None if some lack."""
     ranks = np.column_stack([_ranked(index.get_level_values(level)) for level in range(index.nlevels)])
     order = np.lexsort(ranks.T[::-1])
@@ -276,7 +276,7 @@ def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], NDArra
     return rows.droplevel(-1), index[order[:wide]].get_level_values(-1), order
 
 
-def _ranked(labels: pd.Index[Any]) -> NDArray[np.int64]:
+def _ranked(labels: pd.Index[Any]) -> Integers:
     """Return the rank of each label: bins and numbers by size, others in their order, nulls last."""
     codes, found = pd.factorize(labels, use_na_sentinel=True)
     edges = [pair for label in found if (pair := edges_of(label)) is not None]
@@ -449,7 +449,7 @@ def _write(ax: Any, grid: HeatMap, texts: list[str], size: float, colour: Callab
             said.set_path_effects([withStroke(linewidth=2, foreground=behind)])
 
 
-def _hatch(ax: Any, cells: NDArray[np.bool_], hatch: str, colour: str) -> None:
+def _hatch(ax: Any, cells: Mask, hatch: str, colour: str) -> None:
     """Hatch these cells."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

@@ -1,0 +1,18 @@
+"""Type aliases that several modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+Words: TypeAlias = NDArray[np.uint64]
+Whole: TypeAlias = Sequence[int] | Integers
+"""Whole numbers of any size, or integers of 64 bits."""
+Labels: TypeAlias = Hashable | Sequence[Hashable]
+"""The label of a column, or several labels."""
