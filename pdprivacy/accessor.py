@@ -373,7 +373,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
             unit=facts.unit,
             budget=facts.budget,
             lineage=protection.lineage(facts),
-            rows=facts.scope.held()[1],
+            rows=facts.scope.row_bounds()[1],
             seeded=facts.seeded,
         )
 

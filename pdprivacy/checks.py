@@ -90,7 +90,7 @@ def _real(value: Any) -> float:
 def fractions(*, width: Any = None, **given: Any) -> None:
     """Positive Fractions or whole numbers, by name; ``width`` may be None.
 
-    >>> fractions(epsilon=2, moves=1)
+    >>> fractions(epsilon=2, width=1)
     """
     if width is not None:
         given["width"] = width

@@ -25,12 +25,12 @@ class GaussianNoise:
     Parameters
     ----------
     multiplier : the standard deviation over the l2 sensitivity of all numbers, at most the true quotient.
-    moves : the largest number of released numbers that one unit can change.
+    l0_sensitivity : the largest number of released numbers that one unit can change.
     steps : the smallest standard deviation of a number in steps of its grid, rounded down; at least 1.
 
     Raises
     ------
-    ParameterError : a number is not positive, or ``moves`` or ``steps`` is not a whole number.
+    ParameterError : a number is not positive, or ``l0_sensitivity`` or ``steps`` is not a whole number.
 
     Notes
     -----
@@ -42,17 +42,17 @@ class GaussianNoise:
     one number moves, by whole steps, and that ``multiplier`` is the exact quotient and at least 1. Otherwise
     it uses the stated loss.
 
-    >>> GaussianNoise(2, moves=1, steps=2**20).multiplier
+    >>> GaussianNoise(2, l0_sensitivity=1, steps=2**20).multiplier
     Fraction(2, 1)
     """
 
     multiplier: Fraction
-    moves: int
+    l0_sensitivity: int
     steps: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "multiplier", positive(self.multiplier, "multiplier"))
-        for name in ("moves", "steps"):
+        for name in ("l0_sensitivity", "steps"):
             object.__setattr__(self, name, checks.whole(getattr(self, name), name, 1))
 
 
@@ -139,7 +139,7 @@ def to_json(events: Events) -> list[dict[str, Any]]:
         if event.noise is not None:
             entry["noise"] = {
                 "multiplier": _text(event.noise.multiplier),
-                "moves": _integer(event.noise.moves),
+                "moves": _integer(event.noise.l0_sensitivity),
                 "steps": _integer(event.noise.steps),
             }
         if event.group is not None:
@@ -184,7 +184,7 @@ def _order(counted: tuple[Event, int]) -> tuple[Any, ...]:
     size = (
         (2, item.rho, 0) if isinstance(item, ZCDP) else (isinstance(item, Approx), item.epsilon, item.delta)
     )
-    steps = (noise.multiplier, noise.moves, noise.steps) if noise else ()
+    steps = (noise.multiplier, noise.l0_sensitivity, noise.steps) if noise else ()
     return (*size, noise is not None, *steps, event.group or "")
 
 

@@ -110,7 +110,7 @@ def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> flo
     >>> from fractions import Fraction
     >>> from pdprivacy import Approx, Pure
     >>> from pdprivacy.accounting import GaussianNoise
-    >>> noise = GaussianNoise(Fraction(10), moves=1, steps=2**20)
+    >>> noise = GaussianNoise(Fraction(10), l0_sensitivity=1, steps=2**20)
     >>> events = [(Event(Pure(0.1)), 20), (Event(Approx("0.4", 1e-5), noise), 10)]
     >>> [round(epsilon(events, 1e-3, name), 2) for name in ("basic", "optimal", "zcdp")]
     [6.0, 4.14, 1.72]
@@ -256,12 +256,12 @@ def grid_slack(noise: GaussianNoise, tails: int = TAILS) -> Slack:
     """Return an upper bound of the loss that the grid adds to one release; the module has the proof.
 
     >>> from fractions import Fraction
-    >>> float(grid_slack(GaussianNoise(Fraction(1), moves=1, steps=2**20)).epsilon) < 1e-10
+    >>> float(grid_slack(GaussianNoise(Fraction(1), l0_sensitivity=1, steps=2**20)).epsilon) < 1e-10
     True
     """
     reach = tails + 1 / noise.multiplier
-    share = Fraction(noise.moves, 24 * noise.steps**2)
-    return Slack(share, share * reach**2, 2 * noise.moves * exp_up(-(Fraction(tails) ** 2) / 2))
+    share = Fraction(noise.l0_sensitivity, 24 * noise.steps**2)
+    return Slack(share, share * reach**2, 2 * noise.l0_sensitivity * exp_up(-(Fraction(tails) ** 2) / 2))
 
 
 def pld_epsilon(events: Events, delta: Rational) -> float:
@@ -345,7 +345,7 @@ class _Lattice:
 
         A multiplier of at least 1 allows at most one whole shift.
         """
-        if noise.moves > 1 or noise.multiplier < 1:
+        if noise.l0_sensitivity > 1 or noise.multiplier < 1:
             return None
         shift = math.ceil((noise.steps + 1) / noise.multiplier) - 1
         deviation = noise.multiplier * shift

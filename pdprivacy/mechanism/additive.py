@@ -211,7 +211,7 @@ class Additive:
                 width = _width(part)
                 limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
         mechanism = cls.__new__(cls)
-        mechanism._bound(limits, sensitivity, part.moves, **fields)
+        mechanism._bound(limits, sensitivity, part.l0, **fields)
         return mechanism
 
     def _bound(

@@ -55,20 +55,20 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 
 
 @functools.lru_cache(maxsize=256)
-def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int) -> Fraction:
+def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, l0: int) -> Fraction:
     """Return a sigma whose delta is at most ``delta`` for all shifts of `_shifts`, one of the least."""
-    root = math.isqrt(squared) if moves == 1 else math.sqrt(squared)
+    root = math.isqrt(squared) if l0 == 1 else math.sqrt(squared)
     start = float(noise_multiplier(epsilon, delta)) * root
     if math.isinf(start):
         raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
     # on so fine a lattice sums and integrals differ by less than 1 / sigma**2 of sigma, and the continuous
     # calibration, grown by a thousand times as much, is as good
-    if start > (2.0**11 if moves == 1 else 2.0**9):
-        return Fraction(start * (1 + (3e-4 if moves == 1 else 4e-3)))
-    every = _shifts(squared, moves)
+    if start > (2.0**11 if l0 == 1 else 2.0**9):
+        return Fraction(start * (1 + (3e-4 if l0 == 1 else 4e-3)))
+    every = _shifts(squared, l0)
 
     def meets(sigma: float, shifts: Sequence[tuple[int, int]]) -> bool:
-        slack = float(delta) * (1 - 1e-9) / _sum_gain(sigma, squared, moves)
+        slack = float(delta) * (1 - 1e-9) / _sum_gain(sigma, squared, l0)
         return all(_shift_delta(float(epsilon), sigma, *shift) <= slack for shift in shifts)
 
     # delta is not exactly monotone in sigma on a lattice: the value returned has been checked itself
@@ -87,9 +87,9 @@ def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, moves: int
     return Fraction(sigma)
 
 
-def _shifts(squared: int, moves: int) -> list[tuple[int, int]]:
+def _shifts(squared: int, l0: int) -> list[tuple[int, int]]:
     """Return the squared l2 norms of whole shifts and the divisors of all their numbers, the largest last."""
-    if moves == 1:
+    if l0 == 1:
         return [(squared, math.isqrt(squared))]
     norms = range(1, squared + 1)
     return [(norm, g) for norm in norms for g in range(math.isqrt(norm), 0, -1) if norm % g**2 == 0]
@@ -101,15 +101,15 @@ def _shift_delta(epsilon: float, sigma: float, squared: int, divisor: int) -> fl
     return discrete_gaussian_delta(epsilon, sigma * root / divisor, squared // divisor)
 
 
-def _sum_gain(sigma: float, squared: int, moves: int) -> float:
-    """Return by which factor a sum of ``moves`` draws may exceed the discrete Gaussian that stands for it."""
-    if moves == 1:
+def _sum_gain(sigma: float, squared: int, l0: int) -> float:
+    """Return by which factor a sum of ``l0`` draws may exceed the discrete Gaussian that stands for it."""
+    if l0 == 1:
         return 1.0
     decay = math.exp(-2 * math.pi**2 * sigma**2 / squared)
     ripple = 2 * decay / (1 - decay**3)  # decay + decay**4 + decay**9 + ...
     if ripple >= 0.99:
         return math.inf
-    return math.exp((min(moves, squared) - 1) * (math.log1p(ripple) - math.log1p(-ripple)))
+    return math.exp((min(l0, squared) - 1) * (math.log1p(ripple) - math.log1p(-ripple)))
 
 
 @dataclass(frozen=True, init=False)
@@ -205,11 +205,11 @@ class DiscreteGaussian(Discrete):
         self._settle(self.grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
-        moves, exact = self.l0_sensitivity or 1, self.calibration == "exact"
-        whole_only = exact and moves == 1
+        l0, exact = self.l0_sensitivity or 1, self.calibration == "exact"
+        whole_only = exact and l0 == 1
         # the squared norm of whole numbers is whole, and a root as a double may be too small
         squared = math.floor(moved**2 * (1 if whole_only else 1 + Fraction(1, 2**40)))
-        if exact and not (moves == 1 or 1 <= squared <= MOST_SQUARED):
+        if exact and not (l0 == 1 or 1 <= squared <= MOST_SQUARED):
             raise ParameterError(
                 "calibration='exact' is for an l2 sensitivity from 1 to 4 of several numbers "
                 f"(got {float(moved):g}).",
@@ -217,7 +217,7 @@ class DiscreteGaussian(Discrete):
             )
         found = []
         if exact:
-            found.append(_discrete_sigma(self.epsilon, self.delta, squared, moves))
+            found.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
             rho = zcdp_rho(self.epsilon, self.delta)
             found.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
@@ -234,7 +234,7 @@ class DiscreteGaussian(Discrete):
         cls._check_counts(part, "gaussian")
         cost, exact = request.each, _exact(part)
         share = root_above(part.l2_squared / part.weight)
-        moved = Fraction(part.l1) if exact and part.moves == 1 else share
+        moved = Fraction(part.l1) if exact and part.l0 == 1 else share
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": "exact" if exact else "zcdp"}
         return cls._for_part(part, request, moved, **fields)._settle(cls.grid)
 
@@ -270,4 +270,4 @@ class DiscreteGaussian(Discrete):
 
 def _exact(part: Part) -> bool:
     """Return whether a part is all of a release, and its loss is known exactly."""
-    return part.weight == 1 and (part.moves == 1 or part.l2_squared <= MOST_SQUARED)
+    return part.weight == 1 and (part.l0 == 1 or part.l2_squared <= MOST_SQUARED)

@@ -224,7 +224,7 @@ class Gaussian(Continuous):
         truncated = request.bounding == "truncated"
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
         # rounding to a grid coarser than the unit moves each number that a record moves by a step
-        rounding = part.moves * grid * root_above(1 / part.weight) if grid > part.unit else 0
+        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration}
         return cls._for_part(part, request, share + rounding, **fields)._settle(grid)
 

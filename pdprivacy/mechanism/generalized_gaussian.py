@@ -173,8 +173,8 @@ class GeneralizedGaussian(Continuous):
         self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
-        moves, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
-        return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, moves, truncated)
+        l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
+        return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, l0, truncated)
 
     def _default_grid(self, plain: Fraction) -> Fraction:
         if self.p == 1:
@@ -195,7 +195,7 @@ class GeneralizedGaussian(Continuous):
         assert request.p is not None
         cost, p = request.each, _order(request.p)
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
-        scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.moves)
+        scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.l0)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = moved_on_grid(part, grid, request.bounding == "truncated")
         return cls._for_part(part, request, moved, epsilon=epsilon, delta=delta, p=p)._settle(grid)

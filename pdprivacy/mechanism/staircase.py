@@ -126,9 +126,9 @@ class Staircase(Continuous):
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Staircase noise for a part of a release of which a unit moves one number."""
-        if part.moves > 1:
+        if part.l0 > 1:
             raise ParameterError(
-                f"mechanism='staircase' is for one changed number, and a unit can change {part.moves} of "
+                f"mechanism='staircase' is for one changed number, and a unit can change {part.l0} of "
                 f"the {part.name}.",
                 'mechanism="laplace", whose loss adds up to epsilon however a change is spread.',
             )

@@ -82,8 +82,8 @@ def moved_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
     if grid <= part.unit:
         return moved
     # rounding moves each number that a record moves by a step
-    coarse = (math.floor(moved / grid) + part.moves) * grid
-    if truncated and part.moves == 1 and part.lower is not None and part.upper is not None:
+    coarse = (math.floor(moved / grid) + part.l0) * grid
+    if truncated and part.l0 == 1 and part.lower is not None and part.upper is not None:
         # clamped to the grid within its bounds first, the number moves no further than they are apart
         return min(coarse, max((part.upper - part.lower) // grid, 1) * grid)
     return coarse

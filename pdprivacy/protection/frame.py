@@ -381,7 +381,7 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
 
     ``condition``: in the words of the user, where it only leaves records out.
     """
-    scope = protected.scope if transform.keep is None else protected.scope.narrowed()
+    scope = protected.scope if transform.keep is None else protected.scope.of_subset()
     step = Step(transform.text, condition=condition)
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
     if protected.source is not None:
@@ -421,7 +421,7 @@ def draw(
     protected: Protected, held: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
 ) -> ProtectedFrame:
     """A protected frame of a secret part of the records; ``rows``: their number, where it is public."""
-    scope = protected.scope.narrowed()
+    scope = protected.scope.of_subset()
     if rows is not None:
         scope = replace(protected.scope, rows=rows)
     facts = replace(
@@ -450,7 +450,7 @@ def divide(
                 protected,
                 records=records,
                 units=units,
-                scope=protected.scope.narrowed(),
+                scope=protected.scope.of_subset(),
                 budget=budget,
                 secret=None,  # paid for as a whole
                 lineage=(*protected.lineage, Step(condition, condition=condition)),

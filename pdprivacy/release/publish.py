@@ -331,7 +331,7 @@ def published(
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
     request, shape, bounds = call.request, released.shape, None
-    error, effective = errors.to_json(shape), errors.effective_rows
+    error, effective_rows = errors.to_json(shape), errors.effective_rows
     if request.bounding is not None:
         bounds = pairs_as_json(errors.lower, errors.upper, shape)
         if call.margins or call.normalize or call.constraint not in (None, "psd"):
@@ -353,7 +353,7 @@ def published(
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
-        effective_rows=None if effective is None else numbers_as_json(effective, shape),
+        effective_rows=None if effective_rows is None else numbers_as_json(effective_rows, shape),
         **{"rows": public_rows(facts, call), **details},
     )
     return cast("R", released)
@@ -433,7 +433,7 @@ def public_rows(facts: Protected, call: Call) -> int | None:
     """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
     nullable = any(column.nullable for column in (*call.columns, *call.by))
-    return None if grouped or nullable or call.weights is not None else facts.scope.held()[1]
+    return None if grouped or nullable or call.weights is not None else facts.scope.row_bounds()[1]
 
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."

@@ -60,7 +60,7 @@ def events(
         return ((Event(release_loss), request.releases),)
     # on the integers a deviation may be below 1: rho holds for it as well, and 1 is too coarse for all else
     steps = max(min(math.floor(mechanism.steps) for mechanism in mechanisms), 1)
-    gaussian = GaussianNoise(min(multipliers), sum(part.moves for part in parts), steps)
+    gaussian = GaussianNoise(min(multipliers), sum(part.l0 for part in parts), steps)
     return ((Event(release_loss, gaussian), request.releases),)
 
 
@@ -75,7 +75,7 @@ def released_by(mechanism: Additive, part: Part, bounding: Bounding | None) -> A
     `calibrate` passes bounds to a mechanism only where its scale depends on them.
     """
     lower, upper = part.bounds
-    return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.moves)
+    return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.l0)
 
 
 def sensitivity_of(part: Part, mechanism: Additive) -> float:

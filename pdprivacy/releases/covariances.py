@@ -185,7 +185,7 @@ def _covariances(
     """A covariance matrix, or its diagonal: exact where the number of rows is public, or of noisy sums."""
     quantities = tuple(quantity(column, method, products=True) for column in chosen)
     groups = math.prod(key.cells(method) for key in keys)
-    rows = protected.scope.direct(chosen, method, groups + 1)
+    rows = protected.scope.direct_rows(chosen, method, groups + 1)
     if rows is None:
         return Covariance(quantities, protected.scope, keys, matrix=matrix)
     kind: Literal["cov", "var"] = "cov" if matrix else "var"

@@ -154,7 +154,7 @@ def labels_counted(
     chosen, scope = call.columns, protected.scope
     if dropna and any(column.nullable for column in chosen):
         # as if no null was declared, which leaves out records with nulls
-        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.narrowed()
+        chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.of_subset()
     columns = (*call.by, *chosen)
     check_cells(columns, "value_counts")
     call = replace(call, normalize=("index" if call.by else "all") if normalize else None)

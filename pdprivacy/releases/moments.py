@@ -85,7 +85,7 @@ def sum(  # noqa: A001
     if weight is None:
         # centred, a sum is exact to the range of its terms; the centres of a public number are added after
         quantities = tuple(
-            quantity(column, "sum", centered=scope.public(column) is not None) for column in chosen
+            quantity(column, "sum", centered=scope.complete_rows(column) is not None) for column in chosen
         )
         statistic: Statistic = Sums(quantities, shares, scope)
     else:
@@ -150,7 +150,7 @@ def _moments(
     """Means or variances: weighted, exact where the number of rows is public, or of noisy sums and counts."""
     if call.weights is not None:
         return weighted(protected.scope, "mean", quantities, weights, call.weights)
-    rows = protected.scope.direct(call.columns, call.statistic, 1 if kind == "mean" else 2)
+    rows = protected.scope.direct_rows(call.columns, call.statistic, 1 if kind == "mean" else 2)
     if rows is None:
         return Moments(((kind,),) * len(weights), quantities, weights, protected.scope)
     return Direct(kind, quantities, weights, protected.scope, rows)

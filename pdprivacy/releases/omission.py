@@ -321,7 +321,7 @@ class _Way:
     def facts(self, protected: Protected) -> Protected:
         """Return the public facts of the part, with all records."""
         rows = self.rows
-        scope = protected.scope.narrowed() if rows is None else replace(protected.scope, rows=rows)
+        scope = protected.scope.of_subset() if rows is None else replace(protected.scope, rows=rows)
         return replace(protected, scope=scope)
 
     def part(self, protected: Protected, members: Mask) -> Protected:

@@ -143,7 +143,7 @@ def _list(name: str, value: Any) -> list[Any]:
 
 def _rows(protected: Protected, rows: Any) -> int:
     """The public number of rows, or the guess of the caller."""
-    public = protected.scope.held()[1]
+    public = protected.scope.row_bounds()[1]
     held = public if rows is None else whole(rows, "rows", 1)
     if public not in (None, held):
         raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")

@@ -101,7 +101,7 @@ def partition(
             f"The column has more than {MOST_GROUPS} declared labels.",
             "groupby(...) releases of many groups at once.",
         )
-    times = min(columns[0].cells("partition"), protected.scope.moves)
+    times = min(columns[0].cells("partition"), protected.scope.l0)
     asked = loss(epsilon, delta).times(times)
     label = labelled(f"partition by {columns[0].name}", protected.filters, protected.brief)
 

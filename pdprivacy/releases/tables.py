@@ -298,9 +298,9 @@ def _noisy_shares(
         return lower[kept], upper[kept]
 
     made = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)
-    if answer.effective is not None:
-        effective = np.broadcast_to(answer.effective(wholes[0], members), shares.shape)
-        made = replace(made, effective_rows=effective[kept])
+    if answer.effective_rows_of_sums is not None:
+        effective_rows = np.broadcast_to(answer.effective_rows_of_sums(wholes[0], members), shares.shape)
+        made = replace(made, effective_rows=effective_rows[kept])
     return result.transformed(lambda _: made, bias_known=False)
 
 
@@ -397,7 +397,7 @@ def constrained(
     cells: CellCounts | WeightedCells, call: Call, branching: int
 ) -> tuple[Statistic, Callable[[Result], Result]]:
     """Return the measured statistic of a constraint, and the function that makes the released table."""
-    constraint, normalize, total = call.constraint, call.normalize, cells.scope.held()[1]
+    constraint, normalize, total = call.constraint, call.normalize, cells.scope.row_bounds()[1]
     axis = None if normalize is None else AXES[normalize]
     whole(branching, "branching", 2)
     if call.bounds is not None and (normalize or constraint not in (None, "nonnegative")):

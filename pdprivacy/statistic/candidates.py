@@ -106,7 +106,7 @@ class LabelScores:
     @property
     def sensitivity(self) -> Fraction:
         """The largest change of one count."""
-        return Fraction(self.scope.count())
+        return Fraction(self.scope.count_sensitivity())
 
     @property
     def monotone(self) -> bool:
@@ -227,7 +227,7 @@ class Quantile:
         one = Fraction(1)
         if not self.end:
             one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest)
-        return one * (self.scope.moves if self.keys else self.scope.count())
+        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())
 
     @property
     def monotone(self) -> bool:
@@ -247,7 +247,7 @@ class Quantile:
         one step of the right rank. It is at most half of the public lower bound of the number of records; a
         rank that is `cut` in this way does not outweigh these steps.
         """
-        least = 0 if self.keys else self.scope.held(nullable=self.quantity.column.nullable)[0]
+        least = 0 if self.keys else self.scope.row_bounds(nullable=self.quantity.column.nullable)[0]
         found = self._outweighing(scale)
         return max(min(found, least // 2), 1) if least else found
 

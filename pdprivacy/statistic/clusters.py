@@ -126,12 +126,19 @@ class Clusters(Statistic):
     @property
     def parts(self) -> tuple[Part, ...]:
         size = len(self.centers)
-        moves = min(self.scope.moves, size)
-        counts = Part("counts", self.share, *self.scope.cells(), Fraction(1), size, counts=True, moves=moves)
+        l0 = min(self.scope.l0, size)
+        counts = Part(
+            "counts", self.share, *self.scope.table_sensitivities(), Fraction(1), size, counts=True, l0=l0
+        )
         each = (1 - self.share) / len(self.quantities)
         sums = [
             Part(
-                named("sums", q.column), each, *self.scope.disjoint(q.low, q.high), q.unit, size, moves=moves
+                named("sums", q.column),
+                each,
+                *self.scope.disjoint_sum_sensitivities(q.low, q.high),
+                q.unit,
+                size,
+                l0=l0,
             )
             for q in self.quantities
         ]

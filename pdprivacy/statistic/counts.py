@@ -31,12 +31,12 @@ class CellCounts(Statistic):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        l1, l2 = self.scope.cells()
+        l1, l2 = self.scope.table_sensitivities()
         if self.edges is None:
             size = math.prod(column.cells(self.method) for column in self.columns)
         else:
             size = len(self.edges) - 1 + int(self.columns[0].nullable)
-        most = self.scope.held()[1]
+        most = self.scope.row_bounds()[1]
         return (
             Part(
                 "counts",
@@ -46,7 +46,7 @@ class CellCounts(Statistic):
                 Fraction(1),
                 size,
                 counts=True,
-                moves=self.scope.moves,
+                l0=self.scope.l0,
                 lower=Fraction(0),
                 upper=None if most is None else Fraction(most),
             ),
@@ -54,7 +54,7 @@ class CellCounts(Statistic):
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        most = self.scope.held()[1]
+        most = self.scope.row_bounds()[1]
         return 0.0, math.inf if most is None else float(most)
 
     @property
@@ -85,7 +85,7 @@ class TreeCells(Statistic):
     @cached_property
     def tree(self) -> Tree:
         """The layout of the nodes."""
-        return Tree(self.cells.parts[0].size, self.branching, root=self.cells.scope.held()[1] is None)
+        return Tree(self.cells.parts[0].size, self.branching, root=self.cells.scope.row_bounds()[1] is None)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -98,7 +98,7 @@ class TreeCells(Statistic):
                 l1=leaves.l1 * levels,
                 l2_squared=leaves.l2_squared * levels,
                 size=tree.nodes,
-                moves=leaves.moves * levels,
+                l0=leaves.l0 * levels,
             ),
         )
 
@@ -116,7 +116,7 @@ class TreeCells(Statistic):
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         nodes = noisy[0]
-        leaves = hierarchy(self.tree, nodes.values, self.cells.scope.held()[1])
+        leaves = hierarchy(self.tree, nodes.values, self.cells.scope.row_bounds()[1])
 
         def interval(level: float) -> Ends:
             centers = self.measured(nodes, leaves)
@@ -144,10 +144,10 @@ class Rows(Statistic):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        moved = self.scope.count()
+        moved = self.scope.count_sensitivity()
         found = []
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
-            least, most = self.scope.held(nullable=column is not None and column.nullable)
+            least, most = self.scope.row_bounds(nullable=column is not None and column.nullable)
             name = "rows" if column is None else named("count", column)
             # a public number of rows needs no bounds, and bounds need a range
             lower = Fraction(0 if most is not None else least)

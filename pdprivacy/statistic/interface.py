@@ -199,11 +199,11 @@ class Scope:
     filtered: bool = False
     contribution: int = 1
 
-    def narrowed(self) -> Scope:
+    def of_subset(self) -> Scope:
         """Return the scope of a subset of the rows, chosen by their values."""
         return replace(self, rows=None, filtered=True)
 
-    def direct(self, columns: Sequence[Column], method: str, least: int) -> int | None:
+    def direct_rows(self, columns: Sequence[Column], method: str, least: int) -> int | None:
         """Return the public number of records complete in ``columns``, or None where it is private.
 
         ``least``: the number of rows that the statistic needs under "replace_one". Under "add_remove" it
@@ -222,24 +222,24 @@ class Scope:
         return self.rows
 
     @property
-    def moves(self) -> int:
-        """Number of disjoint groups that one unit can move."""
+    def l0(self) -> int:
+        """The l0 sensitivity of numbers per disjoint group: how many groups one unit can change."""
         return self.contribution * (1 if self.neighbors == "add_remove" else 2)
 
-    def held(self, *, nullable: bool = False) -> tuple[int, int | None]:
+    def row_bounds(self, *, nullable: bool = False) -> tuple[int, int | None]:
         """Return public bounds of the number of records: 0 and None where the number is private."""
         if self.filtered or self.rows is None:
             return 0, None
         most = self.rows if self.neighbors == "replace_one" else None
         return (0 if nullable else self.rows), most
 
-    def public(self, *columns: Column) -> int | None:
+    def complete_rows(self, *columns: Column) -> int | None:
         """Return the number of records complete in these columns, or None where it is private."""
-        least, most = self.held(nullable=any(column.nullable for column in columns))
+        least, most = self.row_bounds(nullable=any(column.nullable for column in columns))
         return most if least == most else None
 
     @lru_cache(maxsize=1024)  # noqa: B019  (a scope is a value, and the same for all releases of a frame)
-    def term(self, low: int, high: int, *, nullable: bool) -> int:
+    def sum_sensitivity(self, low: int, high: int, *, nullable: bool) -> int:
         """Return the sensitivity of a sum of terms in [low, high], at least one step."""
         if low == high:
             return max(abs(low), 1) * self.contribution
@@ -249,17 +249,17 @@ class Scope:
         return int(moved) * self.contribution
 
     @lru_cache(maxsize=1024)  # noqa: B019
-    def count(self) -> int:
+    def count_sensitivity(self) -> int:
         """Return the sensitivity of a number of records."""
         return sensitivity.count(neighbors=self.neighbors) * self.contribution
 
-    def disjoint(self, low: int, high: int) -> tuple[int, int]:
+    def disjoint_sum_sensitivities(self, low: int, high: int) -> tuple[int, int]:
         """Return the l1 and the squared l2 sensitivity of sums of terms in [low, high] per disjoint group."""
         l1, l2_squared = sensitivity.disjoint_sums(low, high, neighbors=self.neighbors)
         return l1 * self.contribution, l2_squared * self.contribution**2
 
     @lru_cache(maxsize=1024)  # noqa: B019
-    def cells(self) -> tuple[int, int]:
+    def table_sensitivities(self) -> tuple[int, int]:
         """Return the l1 and the squared l2 sensitivity of a table of counts."""
         l1 = sensitivity.histogram(neighbors=self.neighbors)
         l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True)
@@ -275,10 +275,10 @@ class Part:
     name : the name of the part in the metadata.
     weight : the share of the loss; the weights of all parts sum to 1.
     l1, l2_squared : sensitivities of the vector, in ``unit`` and its square.
+    l0 : the l0 sensitivity: how many of the numbers one unit can change.
     unit : the size of one whole step, a power of two.
     size : length of the vector.
     counts : whether the numbers count records.
-    moves : how many of the numbers one unit can move.
     lower, upper : public bounds of the numbers, in the unit of the statistic; None without a bound.
     limits : instead of ``lower`` and ``upper``, bounds that follow from the noisy parts before this part.
     """
@@ -290,7 +290,7 @@ class Part:
     unit: Fraction
     size: int = 1
     counts: bool = False
-    moves: int = 1
+    l0: int = 1
     lower: Fraction | None = None
     upper: Fraction | None = None
     limits: Limits | None = None
@@ -320,8 +320,8 @@ class Answer:
     from several noisy numbers, before rounding; None where each number is one noisy number.
     ``uncounted``: the largest rounding error per record, where ``rounding`` leaves it out because the number
     of records is private (for a weighted mean, to be divided by the sum of the weights).
-    ``effective_rows``: the least effective number of weighted records, from the noisy parts.
-    ``effective``: a function that returns this number for sums of several cells.
+    ``effective_rows``: the least effective sample size of weighted records, from the noisy parts.
+    ``effective_rows_of_sums``: a function that returns it for sums of several cells.
     ``largest_term``: the most that one record adds to a cell.
     ``regression``: further results of a regression from the same noisy numbers; the errors of coefficients
     include the sampling error.
@@ -335,7 +335,7 @@ class Answer:
     interval: Callable[[float], Ends] | None = None
     uncounted: Any = None
     effective_rows: Any = None
-    effective: Callable[[Any, Any], Any] | None = None
+    effective_rows_of_sums: Callable[[Any, Any], Any] | None = None
     largest_term: float = 1.0
     regression: dict[str, Any] | None = None
 
@@ -486,9 +486,9 @@ class Statistic(Protocol):
 
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
     """Return the part that counts records per declared group, or all records if ``groups`` is None."""
-    count, size, moves = scope.count(), groups or 1, scope.moves if groups else 1
-    moved = scope.cells() if groups else (count, count**2)
-    return Part(name, weight, *moved, Fraction(1), size, counts=True, moves=moves, lower=Fraction(0))
+    count, size, l0 = scope.count_sensitivity(), groups or 1, scope.l0 if groups else 1
+    moved = scope.table_sensitivities() if groups else (count, count**2)
+    return Part(name, weight, *moved, Fraction(1), size, counts=True, l0=l0, lower=Fraction(0))
 
 
 def part_of_sums(
@@ -507,13 +507,13 @@ def part_of_sums(
     """
     low, high, unit = terms
     if groups is None:
-        l1, size, moves = scope.term(low, high, nullable=nullable), 1, 1
+        l1, size, l0 = scope.sum_sensitivity(low, high, nullable=nullable), 1, 1
         l2_squared = l1**2
     else:
-        (l1, l2_squared), size, moves = scope.disjoint(low, high), groups, scope.moves
+        (l1, l2_squared), size, l0 = scope.disjoint_sum_sensitivities(low, high), groups, scope.l0
     if callable(bounds):
-        return Part(name, weight, l1, l2_squared, unit, size, moves=moves, limits=bounds)
-    return Part(name, weight, l1, l2_squared, unit, size, False, moves, *bounds)
+        return Part(name, weight, l1, l2_squared, unit, size, l0=l0, limits=bounds)
+    return Part(name, weight, l1, l2_squared, unit, size, False, l0, *bounds)
 
 
 def bounds_of_sums(low: int, high: int, unit: Fraction, least: int = 0, most: int | None = None) -> Bounds:

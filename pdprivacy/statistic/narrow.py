@@ -85,7 +85,7 @@ def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
         )
     if not least < most:
         raise _out(part.name)
-    if part.moves == 1 and most - least < part.l1 * part.unit:
+    if part.l0 == 1 and most - least < part.l1 * part.unit:
         raise ParameterError(
             "'bounds' are narrower than the sensitivity of the statistic.",
             "wider bounds, or none: then they follow from the declaration.",

@@ -54,7 +54,7 @@ class Sums(Statistic):
         parts = []
         for q, weight in zip(self.quantities, self.weights, strict=True):
             terms, nullable = (q.low, q.high, q.unit), q.column.nullable
-            bounds = bounds_of_sums(*terms, *self.scope.held(nullable=nullable))
+            bounds = bounds_of_sums(*terms, *self.scope.row_bounds(nullable=nullable))
             name = named("sum", q.column)
             parts.append(part_of_sums(self.scope, None, name, weight, terms, bounds, nullable=nullable))
         return tuple(parts)
@@ -62,7 +62,7 @@ class Sums(Statistic):
     @property
     def offsets(self) -> tuple[float, ...] | None:
         return tuple(
-            q.center * (self.scope.public(q.column) or 0) if q.center else 0.0 for q in self.quantities
+            q.center * (self.scope.complete_rows(q.column) or 0) if q.center else 0.0 for q in self.quantities
         )
 
     @property

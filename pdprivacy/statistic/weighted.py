@@ -117,7 +117,7 @@ class Weighted(Statistic):
             if piece == "sum":
                 bounds = per_record(self.layout.places[column, "count"], q.low, q.high, q.unit)
             if piece == "total":
-                bounds = bounds_of_sums(*terms, *(() if self.keys else scope.held(nullable=nullable)))
+                bounds = bounds_of_sums(*terms, *(() if self.keys else scope.row_bounds(nullable=nullable)))
             parts.append(part_of_sums(scope, groups, name, share, terms, bounds, nullable=nullable))
         return tuple(parts)
 
@@ -146,7 +146,7 @@ class Weighted(Statistic):
             values = values if self.keys else values[0]
             moved = [self._moved(q) for q in self.quantities]
             answer = Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
-            if (rows := self.scope.held()[1]) is None:
+            if (rows := self.scope.row_bounds()[1]) is None:
                 return replace(answer, uncounted=self._uncounted(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
         known, private, ratio = self._ratio_roundings()
@@ -155,7 +155,7 @@ class Weighted(Statistic):
             total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
             mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
             means.append(replace(mean, rounding=known[column]))
-            least, most = self.scope.held(nullable=q.column.nullable or self.weight.column.nullable)
+            least, most = self.scope.row_bounds(nullable=q.column.nullable or self.weight.column.nullable)
             effective.append(effective_rows(total.values, self.weight, 0 if self.keys else least, most))
         answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
@@ -182,7 +182,7 @@ class Weighted(Statistic):
         second term adds to the first bound. Otherwise n is unknown, and the second bound is the second term
         for each record.
         """
-        rows, least = self.scope.held()[1], self.weight.low * self.weight.grid
+        rows, least = self.scope.row_bounds()[1], self.weight.low * self.weight.grid
         terms = [(q.upper - q.lower) * self.weight.rounding for q in self.quantities]
         known, none = [q.rounding for q in self.quantities], [0.0] * len(terms)
         if rows is not None:
@@ -229,7 +229,7 @@ class WeightedCells(Statistic):
     offsets = (0.0,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", self.scope.held()[1])
+        object.__setattr__(self, "most", self.scope.row_bounds()[1])
         object.__setattr__(self, "scope", replace(self.scope, rows=None))
 
     @property
@@ -271,7 +271,7 @@ class WeightedCells(Statistic):
         # bounding may raise each cell of a sum by this much: subtract it from the total
         raised = noisy[0].tail.bias * std
 
-        def effective(sums: Any, cells: Any) -> Floats:
+        def effective_rows_of_sums(sums: Any, cells: Any) -> Floats:
             return effective_rows(sums - raised * cells, self.weight, most=self.most)
 
         return Answer(
@@ -279,7 +279,7 @@ class WeightedCells(Statistic):
             std,
             0.0,
             *self.ends,
-            effective_rows=effective(values.sum(), values.size),
-            effective=effective,
+            effective_rows=effective_rows_of_sums(values.sum(), values.size),
+            effective_rows_of_sums=effective_rows_of_sums,
             largest_term=self.weight.upper,
         )

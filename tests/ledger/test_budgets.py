@@ -84,7 +84,7 @@ def test_charges_in_turns_through_two_ledgers_add_up(path):
 @pytest.mark.parametrize("accounting", ["basic", "filter", "zcdp"])
 def test_an_audit_adds_up_each_accounting_as_the_charges_do(path, accounting):
     budget = Ledger(path).open("survey", Approx(10, "0.01"), accounting)
-    noise = [(Event(Approx("1/10", "1e-6"), GaussianNoise(Fraction(20), moves=1, steps=2**20)), 3)]
+    noise = [(Event(Approx("1/10", "1e-6"), GaussianNoise(Fraction(20), l0_sensitivity=1, steps=2**20)), 3)]
     for number in range(1, 13):
         budget.charge(Pure(Fraction(1, 7 * number)), "count", count=number)
         budget.charge(Approx("1/10", "1e-6"), "mean", count=3, events=noise)

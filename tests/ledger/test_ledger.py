@@ -269,7 +269,7 @@ def test_what_all_charges_cost_is_exact_and_noted_with_each():
 
 def test_what_was_asked_for_is_summed_up_where_the_noise_is_counted():
     budget = Budget(1, delta="1e-5", accounting="zcdp")
-    cost, noise = Approx("0.1", "1e-6"), GaussianNoise(Fraction(50), moves=1, steps=2**20)
+    cost, noise = Approx("0.1", "1e-6"), GaussianNoise(Fraction(50), l0_sensitivity=1, steps=2**20)
     entry = budget.charge(cost, "means", count=3, events=[(Event(cost, noise), 3)])
     assert entry.after.composed == Approx("0.3", "3e-6")
     assert budget.account.spent.rho == 3 / (2 * Fraction(50) ** 2)

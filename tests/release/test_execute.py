@@ -182,7 +182,7 @@ def drawn_parts(drawn: list[tuple[int, ...]]) -> tuple[Part, ...]:
             max(1, l1 * l1 // shrink),
             Fraction(2) ** power,
             size,
-            moves=min(size, 2),
+            l0=min(size, 2),
         )
         for place, (l1, weight, power, size, shrink) in enumerate(drawn)
     )
@@ -202,12 +202,12 @@ def test_laplace_scales_follow_from_sensitivity_and_weight(drawn, epsilon):
         assert isinstance(mechanism, Laplace)
         exact = mechanism.steps * mechanism.grid
         assert exact >= part.l1 * part.unit / (part.weight * epsilon)
-        rounding = (part.moves * mechanism.grid if mechanism.grid > part.unit else 0) / part.unit
+        rounding = (part.l0 * mechanism.grid if mechanism.grid > part.unit else 0) / part.unit
         assert exact <= (part.l1 + rounding) * part.unit / (part.weight * epsilon) * (1 + Fraction(1, 10**9))
         # how many grid steps neighbours lie apart, rounded where the grid is coarser: the loss, exactly
         apart = part.l1 * part.unit / mechanism.grid
         if mechanism.grid > part.unit:
-            apart = Fraction(math.floor(apart) + part.moves)
+            apart = Fraction(math.floor(apart) + part.l0)
         assert apart.denominator == 1
         spent += apart / mechanism.steps
         assert noisy.std == pytest.approx(math.sqrt(2) * float(exact), rel=1e-12)
@@ -245,7 +245,7 @@ def test_gaussian_scales_follow_from_sensitivity_and_weight(drawn, epsilon, delt
             assert exact**2 <= claimed * (1 + Fraction(1, 10**9))
         apart = part.l2_squared * part.unit**2 / exact**2
         if mechanism.grid > part.unit:  # each number that moves may be rounded a step further
-            longer = math.sqrt(part.l2_squared) * part.unit + part.moves * mechanism.grid
+            longer = math.sqrt(part.l2_squared) * part.unit + part.l0 * mechanism.grid
             apart = Fraction(longer * (1 - 1e-12)) ** 2 / exact**2
         moved += apart
         # the noise is a discrete one on a grid far below its scale
@@ -374,7 +374,7 @@ def test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for(mechanism, moves, 
         monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
     # no whole number of coarser steps
     l1, weight = (2**34 if mechanism == "laplace" else 2**46) // 7 * 5, Fraction(1, 66)
-    part = Part("squares", weight, l1 * moves, l1 * l1 * moves, Fraction(1, 2**10), 2, moves=moves)
+    part = Part("squares", weight, l1 * moves, l1 * l1 * moves, Fraction(1, 2**10), 2, l0=moves)
     parts = (part, Part("others", 1 - weight, 1, 1, ONE))
     cost = Pure("1e-9") if mechanism == "laplace" else Approx("1e-5", "1e-12")
     rng = np.random.default_rng(4)

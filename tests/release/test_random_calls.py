@@ -557,7 +557,7 @@ CALLS: dict[str, Call] = dict(
         _on(accounting.Spent(), "add", item=Pure(1), count=1),
         ("accounting.Spent.of", Call(lambda world: accounting.Spent.of, {"losses": LOSSES})),
         _plain(accounting.Event, loss=Pure(1), noise=None, group=None),
-        _plain(accounting.GaussianNoise, multiplier=Fraction(2), moves=1, steps=1),
+        _plain(accounting.GaussianNoise, multiplier=Fraction(2), l0_sensitivity=1, steps=1),
         _plain(accounting.compose, losses=LOSSES),
         _plain(accounting.epsilon, events=EVENTS, delta=1e-6),
         _plain(accounting.from_json, entries=accounting.to_json(EVENTS)),

@@ -235,12 +235,12 @@ def test_neighbours_move_no_part_further_and_no_more_numbers_than_it_says(call, 
     for place, part in enumerate(parts):
         assert most[0, place] <= part.l1, part.name
         assert most[1, place] <= part.l2_squared, part.name
-        assert most[2, place] <= part.moves, part.name
+        assert most[2, place] <= part.l0, part.name
     if call.startswith("tree") and world.neighbors == "replace_one" and not world.query:
         # two paths from different leaves of which one is in all levels of its own
         assert most[0, 0] >= 2 if call == "tree of leaves" else most[0, 0] >= 4
     if call.startswith("tree") and world.neighbors == "add_remove" and not world.query:
-        assert most[0, 0] == parts[0].l1 == parts[0].moves == len(exact(call, world)[0].tree.levels)
+        assert most[0, 0] == parts[0].l1 == parts[0].l0 == len(exact(call, world)[0].tree.levels)
 
 
 def noise_free(part: Part, whole: list[int]) -> Noisy:
@@ -349,7 +349,7 @@ def lost(steps: float, moved: float, moves: int, width: float) -> float:
 
 def moved_steps(part: Part, grid: Fraction) -> float:
     moved = Fraction(part.l1) * part.unit
-    return float(moved / grid) if grid <= part.unit else math.floor(moved / grid) + part.moves
+    return float(moved / grid) if grid <= part.unit else math.floor(moved / grid) + part.l0
 
 
 def width_of(part: Part, grid: Fraction) -> float:
@@ -449,10 +449,10 @@ def test_truncated_laplace_noise_of_all_parts_loses_epsilon_at_most(name, scope,
     for part, mechanism in zip(parts, mechanisms, strict=True):
         steps, moved = float(mechanism.steps), moved_steps(part, mechanism.grid)
         if part.limits is None:
-            loss = lost(steps, moved, part.moves, width_of(part, mechanism.grid))
+            loss = lost(steps, moved, part.l0, width_of(part, mechanism.grid))
         else:
             reach = [float(unit * steps / 3) for unit in OPEN_RANGES] + [float(k) for k in OPEN_RANGES]
-            loss = max(lost(steps, moved, part.moves, width) for width in (*reach, math.inf))
+            loss = max(lost(steps, moved, part.l0, width) for width in (*reach, math.inf))
         assert loss >= 0.9 * float(epsilon) * float(part.weight) / releases  # and no noise is wasted
         total += loss
     assert total * releases <= float(epsilon) * (1 + 1e-12)
@@ -484,7 +484,7 @@ def test_truncated_geometric_noise_loses_epsilon_at_most(name, scope, epsilon, r
         ]
         # every way of spreading l1 over at most `moves` numbers
         best = [0.0] * (part.l1 + 1)
-        for _ in range(part.moves):
+        for _ in range(part.l0):
             best = [
                 max(best[left] + apart[min(used - left, len(apart) - 1)] for left in range(used + 1))
                 for used in range(part.l1 + 1)
@@ -558,7 +558,7 @@ def test_truncated_generalized_noise_of_a_part_keeps_its_delta(name, scope, epsi
     _, parts, mechanisms, _ = calibrated(name, scope, epsilon=epsilon, bounding="truncated", **options)
     assert sum(part.weight for part in parts) == 1
     for part, mechanism in zip(parts, mechanisms, strict=True):
-        assert part.moves == 1
+        assert part.l0 == 1
         grid = float(mechanism.grid)
         moved = moved_steps(part, mechanism.grid) * grid
         law = Normal(float(p), mechanism.scale)
@@ -584,7 +584,7 @@ def test_truncated_gaussian_noise_tells_centres_apart_no_better_than_without_bou
     options = {"mechanism": "gaussian", "delta": "1e-3", "calibration": calibration}
     _, parts, mechanisms, _ = calibrated(name, scope, epsilon=epsilon, bounding="truncated", **options)
     for part, mechanism in zip(parts, mechanisms, strict=True):
-        assert part.moves == 1
+        assert part.l0 == 1
         grid = float(mechanism.grid)
         moved = moved_steps(part, mechanism.grid) * grid
         law = Normal(2.0, math.sqrt(2) * mechanism.scale)
@@ -621,7 +621,7 @@ def test_gaussian_noise_of_all_parts_is_that_of_one_vector(name, scope, calibrat
         for part, mechanism in zip(parts, mechanisms, strict=True):
             shift = math.sqrt(part.l2_squared) * float(part.unit)
             if mechanism.grid > part.unit:
-                shift += part.moves * float(mechanism.grid)
+                shift += part.l0 * float(mechanism.grid)
             total += (shift / mechanism.scale) ** 2
         found = gaussian_delta(float(epsilon) / releases, math.sqrt(total)) * releases
         assert found <= 1e-5 * (1 + 1e-6)
@@ -711,7 +711,7 @@ def test_the_published_calibration_costs_what_it_truly_loses(name, epsilon, rele
     on_grids = 0.0
     for part, mechanism in zip(statistic.parts, calibrate(statistic.parts, request), strict=True):
         moved, width = moved_steps(part, mechanism.grid), width_of(part, mechanism.grid)
-        on_grids += lost(float(mechanism.steps), moved, part.moves, width)
+        on_grids += lost(float(mechanism.steps), moved, part.l0, width)
     assert spent[0] >= releases * on_grids * (1 - 1e-12)
     assert released.attrs["dp"]["epsilon"] == pytest.approx(spent[0], rel=1e-12)
     poor = protected(FRAME, DOMAIN, epsilon=epsilon, delta=0, **SCOPES[scope])
@@ -1752,7 +1752,7 @@ def test_bounds_of_the_call_never_widen_those_of_the_statistic():
     assert (narrow.l1, narrow.unit, narrow.weight) == (own.l1, own.unit, own.weight)
     cells = CellCounts((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
     (counts,) = Narrowed(cells, ((2.0, 4.0),)).parts
-    assert (counts.lower, counts.upper, counts.moves) == (2, 4, 2)
+    assert (counts.lower, counts.upper, counts.l0) == (2, 4, 2)
 
 
 def test_the_signature_of_a_release_spells_out_its_keywords():

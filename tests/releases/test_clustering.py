@@ -181,7 +181,7 @@ def test_no_neighbour_moves_a_round_further_than_its_sensitivities(neighbors, ce
         squares = [int((move[place] ** 2).sum()) * contribution**2 for move in moved]
         assert max(norms) <= part.l1
         assert max(squares) <= part.l2_squared
-        assert max(np.count_nonzero(move[place]) for move in moved) <= part.moves
+        assert max(np.count_nonzero(move[place]) for move in moved) <= part.l0
         if len(centers) == 2:  # here records of both extremes change their cluster, and stay in it
             assert max(norms) == part.l1
             if neighbors == "add_remove":

@@ -186,7 +186,7 @@ def test_every_repetition_draws_a_part_of_its_own(watched):
     parts = [frozenset(one["facts"].snapshot.index) for one in seen[50:]]
     assert len(set(parts)) == 50
     assert accepts_share(sum(map(len, parts)), 50 * ROWS, 0.5)
-    assert all(one["facts"].scope == find(private()).scope.narrowed() for one in seen[50:])
+    assert all(one["facts"].scope == find(private()).scope.of_subset() for one in seen[50:])
 
 
 def test_under_replacement_so_many_of_the_public_number_are_drawn(watched):

@@ -161,12 +161,12 @@ def test_a_copy_that_a_fork_makes_of_a_budget_in_memory_spends_nothing():
 # ---------------------------------------------------------------- the noise that is noted
 
 PARTS = [
-    (Part("a", Fraction(1), 3, 9, Fraction(1), moves=3, counts=True),),
+    (Part("a", Fraction(1), 3, 9, Fraction(1), l0=3, counts=True),),
     (
         Part("a", Fraction(1, 3), 2**30, 2**60, Fraction(1, 2**30)),
         Part("b", Fraction(2, 3), 1, 1, Fraction(1)),
     ),
-    tuple(Part(str(place), Fraction(1, 5), 7, 25, Fraction(1, 4), moves=2) for place in range(5)),
+    tuple(Part(str(place), Fraction(1, 5), 7, 25, Fraction(1, 4), l0=2) for place in range(5)),
 ]
 
 
@@ -186,7 +186,7 @@ def test_the_noise_of_a_charge_is_that_of_all_parts_together(parts, epsilon, rel
     )
     assert 1 / norm >= event.noise.multiplier**2
     assert 1 / norm <= event.noise.multiplier**2 * Fraction(101, 100)
-    assert event.noise.moves == sum(part.moves for part in parts)
+    assert event.noise.l0_sensitivity == sum(part.l0 for part in parts)
     assert all(event.noise.steps <= mechanism.steps for mechanism in mechanisms)
 
 

@@ -116,7 +116,7 @@ def check_claims(parts: tuple[Part, ...], moved: Moved, where: Any = "") -> None
     assert sum((part.weight for part in parts), Fraction(0)) == 1
     for part, l1, l2_squared, many in zip(parts, moved.l1, moved.l2_squared, moved.numbers, strict=True):
         assert part.weight > 0
-        assert many <= part.moves, (part.name, where)
+        assert many <= part.l0, (part.name, where)
         assert l1 <= part.l1, (part.name, where)
         assert l2_squared <= part.l2_squared, (part.name, where)
 
@@ -446,10 +446,10 @@ def test_a_number_of_records_is_public_only_where_none_can_leave():
     held, may_be_null = Column("x", "float", lower=0, upper=1), Column("y", "float", True, 0, 1)
     for neighbors in ("add_remove", "replace_one"):
         scope = Scope(neighbors, 9)
-        assert scope.direct([held], "mean", 1) == 9
-        assert scope.direct([held, may_be_null], "mean", 1) is None
-        assert Scope(neighbors, 9, filtered=True).direct([held], "mean", 1) is None
-        assert Scope(neighbors, None).direct([held], "mean", 1) is None
+        assert scope.direct_rows([held], "mean", 1) == 9
+        assert scope.direct_rows([held, may_be_null], "mean", 1) is None
+        assert Scope(neighbors, 9, filtered=True).direct_rows([held], "mean", 1) is None
+        assert Scope(neighbors, None).direct_rows([held], "mean", 1) is None
 
 
 # ---------------------------------------------------------------- any bounds, any dtype, any scope

@@ -185,7 +185,7 @@ def _draw(law: Law, size: int, distances: Any, whole: Any, part: Any, mechanism:
         weight=part.weight,
         l1=part.l1,
         l2_squared=part.l2_squared,
-        moves=part.moves,
+        moves=part.l0,
         unit=part.unit,
         mechanism=mechanism.name,
         epsilon=mechanism.epsilon,
@@ -310,7 +310,7 @@ def _charging(own: Any, listener: Listener) -> Any:
         entry = own(self, cost, label, mechanism, **more)
         told = []
         for event, times in entry.events:
-            gaussian = event.noise and (event.noise.multiplier, event.noise.moves, event.noise.steps)
+            gaussian = event.noise and (event.noise.multiplier, event.noise.l0_sensitivity, event.noise.steps)
             told.append(Event(*_loss(event.loss), times, gaussian, event.group is not None))
         listener.charged(
             Charge(*_loss(cost), more.get("count", 1), label, mechanism, tuple(told), self.of_group)

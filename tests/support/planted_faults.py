@@ -199,8 +199,8 @@ FAULTS = (
     PlantedFault(
         "quantiles by group: a replaced record taken to leave its group alone",
         "statistic/candidates.py",
-        "        return one * (self.scope.moves if self.keys else self.scope.count())",
-        "        return one * self.scope.count()",
+        "        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())",
+        "        return one * self.scope.count_sensitivity()",
         (
             "tests/releases/test_grouped.py"
             "::test_the_sensitivity_of_quantiles_by_group_is_that_of_records_that_come_and_go",
@@ -250,7 +250,7 @@ FAULTS = (
     PlantedFault(
         "rounding to a coarser grid left out of the sensitivity",
         "mechanism/support.py",
-        "    coarse = (math.floor(moved / grid) + part.moves) * grid\n",
+        "    coarse = (math.floor(moved / grid) + part.l0) * grid\n",
         "    coarse = math.floor(moved / grid) * grid\n",
         ("tests/release/test_execute.py::test_laplace_scales_follow_from_sensitivity_and_weight",),
     ),
@@ -381,7 +381,7 @@ FAULTS = (
     PlantedFault(
         "partition under replacement charges one group",
         "releases/sampling.py",
-        '    times = min(columns[0].cells("partition"), protected.scope.moves)',
+        '    times = min(columns[0].cells("partition"), protected.scope.l0)',
         "    times = 1",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
@@ -797,7 +797,7 @@ FAULTS = (
     PlantedFault(
         "staircase noise for several changed numbers",
         "mechanism/staircase.py",
-        "        if part.moves > 1:",
+        "        if part.l0 > 1:",
         "        if False:",
         ("tests/mechanism/test_in_releases.py::test_what_cannot_be_claimed_is_refused_before_it_is_charged",),
     ),
@@ -859,7 +859,7 @@ FAULTS = (
     PlantedFault(
         "Gaussian noise without the rounding to a coarser grid",
         "mechanism/gaussian.py",
-        "        rounding = part.moves * grid * root_above(1 / part.weight) if grid > part.unit else 0",
+        "        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0",
         "        rounding = 0",
         ("tests/release/test_execute.py::test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for",),
     ),
@@ -949,8 +949,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
-        "        return one * (self.scope.moves if self.keys else self.scope.count())",
-        "        return one * (self.scope.moves if self.keys else 1)",
+        "        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())",
+        "        return one * (self.scope.l0 if self.keys else 1)",
         (
             "tests/releases/test_quantile.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),
@@ -1154,7 +1154,7 @@ FAULTS = (
     PlantedFault(
         "number of records of a group taken to be public",
         "protection/frame.py",
-        ("                scope=protected.scope.narrowed(),\n                budget=budget,"),
+        ("                scope=protected.scope.of_subset(),\n                budget=budget,"),
         "                budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
@@ -1306,11 +1306,8 @@ FAULTS = (
     PlantedFault(
         "sums of k-means moved by half of a replaced record",
         "statistic/clusters.py",
-        "*self.scope.disjoint(q.low, q.high), q.unit, size, moves=moves",
-        (
-            "self.scope.contribution * q.reach, (self.scope.contribution * q.reach) ** 2, q.unit, "
-            "size, moves=moves"
-        ),
+        "*self.scope.disjoint_sum_sensitivities(q.low, q.high),",
+        "self.scope.contribution * q.reach, (self.scope.contribution * q.reach) ** 2,",
         ("tests/releases/test_clustering.py::test_laplace_noise_has_the_stated_scales_and_no_others",),
     ),
     PlantedFault(
