@@ -81,7 +81,7 @@ class Coder:
     cells: Integers
     size: int
 
-    def settled(self) -> Coder:
+    def to_declared_cells(self) -> Coder:
         """Return a coder whose codes are the declared cells, and -1 for undeclared values."""
         lookup, read = self.cells.astype(np.int32), self.codes
         return Coder(
@@ -91,7 +91,7 @@ class Coder:
         )
 
 
-def _declared(codes: Reader, column: Column, stored: Sequence[int] | Integers, labels: int) -> Coder:
+def _coder_of_codes(codes: Reader, column: Column, stored: Sequence[int] | Integers, labels: int) -> Coder:
     """Return a coder that maps code -1 to the null cell (or none) and the others to ``stored`` cells."""
     null = labels if column.nullable else -1
     cells = np.concatenate([[null], np.asarray(stored, dtype=np.int64)]).astype(np.int64)
@@ -104,30 +104,34 @@ def coder(values: Any, column: Column, method: str) -> Coder:
         return edge_coder(values, column, column.bins)
     labels = column.labels(method)
     if column.kind == "integer" and column.categories is None:
-        return _integers(
+        return _integer_coder(
             values, column, (int(labels[0]), int(labels[-1])), np.arange(len(labels)), len(labels)
         )
     if isinstance(values, pd.Categorical):
-        return _categories(values, column, labels)
+        return _category_coder(values, column, labels)
     if column.kind == "boolean" and isinstance(values, pd.arrays.NumpyExtensionArray):
         truth = values.to_numpy()
         if truth.dtype.kind == "b":
             place = {label: cell for cell, label in enumerate(labels)}
             stored = [place.get(False, -1), place.get(True, -1)]
-            return _declared(lambda start, stop: truth[start:stop].view(np.int8), column, stored, len(labels))
+            return _coder_of_codes(
+                lambda start, stop: truth[start:stop].view(np.int8), column, stored, len(labels)
+            )
     if column.kind in ("float", "integer") and all(abs(label) <= EXACT for label in labels):
-        read = _matched(values, labels)
+        read = _number_codes(values, labels)
     else:
-        read = _arrow_codes(values, labels) or _looked_up(values, labels)
-    return _declared(read, column, [*range(len(labels)), -1], len(labels))
+        read = _arrow_codes(values, labels) or _hashed_codes(values, labels)
+    return _coder_of_codes(read, column, [*range(len(labels)), -1], len(labels))
 
 
-def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integers, labels: int) -> Coder:
+def _integer_coder(
+    values: Any, column: Column, bounds: tuple[int, int], cells: Integers, labels: int
+) -> Coder:
     """Return a coder of integers by their distance from the lower bound; ``cells``: the cell of each."""
     lower, upper = bounds
     small = np.int16 if upper - lower < 2**15 else np.int64
     if max(abs(lower), abs(upper)) > EXACT:
-        return _declared(_far(values, lower, upper, small), column, cells, labels)
+        return _coder_of_codes(_exact_distances(values, lower, upper, small), column, cells, labels)
     read = numbers(values)
 
     def codes(start: int, stop: int) -> NDArray[Any]:
@@ -151,10 +155,10 @@ def _integers(values: Any, column: Column, bounds: tuple[int, int], cells: Integ
         placed[nulls] = -1
         return np.asarray(placed)
 
-    return _declared(codes, column, cells, labels)
+    return _coder_of_codes(codes, column, cells, labels)
 
 
-def _far(values: Any, lower: int, upper: int, small: Any) -> Reader:
+def _exact_distances(values: Any, lower: int, upper: int, small: Any) -> Reader:
     """Return a reader of distances of integers from bounds beyond 2**53, cell by cell in whole numbers."""
 
     def codes(start: int, stop: int) -> NDArray[Any]:
@@ -177,15 +181,15 @@ def _distance(cell: Any, lower: int, upper: int) -> int:
     return int(min(max(whole, lower), upper)) - lower
 
 
-def _categories(values: pd.Categorical, column: Column, labels: Sequence[Any]) -> Coder:
+def _category_coder(values: pd.Categorical, column: Column, labels: Sequence[Any]) -> Coder:
     place = {label: cell for cell, label in enumerate(labels)}
     stored = [place.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
-    found = _declared(lambda start, stop: array[start:stop], column, stored, len(labels))
-    return found if len(found.cells) <= 2 * len(labels) + 16 else found.settled()
+    found = _coder_of_codes(lambda start, stop: array[start:stop], column, stored, len(labels))
+    return found if len(found.cells) <= 2 * len(labels) + 16 else found.to_declared_cells()
 
 
-def _matched(values: Any, labels: Sequence[float]) -> Reader:
+def _number_codes(values: Any, labels: Sequence[float]) -> Reader:
     """Return a reader of numeric labels, compared as doubles, which hold each label up to 2**53 exactly."""
     read = numbers(values)
     order = np.argsort(np.asarray(labels, dtype=np.float64))
@@ -201,7 +205,7 @@ def _matched(values: Any, labels: Sequence[float]) -> Reader:
     return codes
 
 
-def _looked_up(values: Any, labels: Sequence[Any]) -> Reader:
+def _hashed_codes(values: Any, labels: Sequence[Any]) -> Reader:
     """Return a reader of labels of any type, compared by hash and equality."""
     places = places_of(labels)
     nowhere = len(labels)
@@ -283,9 +287,9 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         cells = np.searchsorted(edges, whole, side="right") - 1
         cells[whole == edges[-1]] = count - 1
         cells[(whole < edges[0]) | (whole > edges[-1])] = -1
-        return _integers(values, column, (int(lower), int(upper)), cells, count)
+        return _integer_coder(values, column, (int(lower), int(upper)), cells, count)
     read = numbers(values)
-    place = _placed(edges)
+    place = _bin_finder(edges)
     with np.errstate(over="ignore"):
         first, last = place(np.array([lower, upper])).tolist()
     # bins are in the order of values, so the bin of a clamped value is the clamped bin
@@ -313,7 +317,7 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
             found[nulls] = -1
         return found
 
-    return _declared(codes, column, [*range(count), -1], count)
+    return _coder_of_codes(codes, column, [*range(count), -1], count)
 
 
 FEW_EDGES = 16
@@ -349,7 +353,7 @@ NEAR = 8
 """A position within this many units of 2**-30 of an edge is compared with the edge itself."""
 
 
-def _placed(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
+def _bin_finder(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
     """Return a function from numbers (no null) to bins as small integers; numbers beyond go to outer bins.
 
     Bins of equal width are computed by fixed-point arithmetic, which is monotone, with an error below `NEAR`
@@ -416,7 +420,7 @@ def count_cells(coders: Sequence[Coder], rows: int) -> Integers:
             table.read(first, last, codes)
             np.copyto(buffer[first - start : last - start], codes)
         counts += np.bincount(buffer[: stop - start], minlength=size)
-    return table.settle(counts).reshape(-1)
+    return table.declared_counts(counts).reshape(-1)
 
 
 class CellTable:
@@ -430,7 +434,7 @@ class CellTable:
         stored = list(coders)
         for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
             if math.prod(len(column.cells) for column in stored) > limit:
-                stored[axis] = stored[axis].settled()
+                stored[axis] = stored[axis].to_declared_cells()
         self._columns = stored
         self._radices = [len(column.cells) for column in stored]
         self.size, self.declared = math.prod(self._radices), math.prod(column.size for column in stored)
@@ -449,7 +453,7 @@ class CellTable:
                 np.add(out, codes, out=out, casting="unsafe")
         out += offset
 
-    def places(self) -> Integers:
+    def declared_cells(self) -> Integers:
         """Return the declared cell of each position, and -1 for positions without a cell."""
         places = np.zeros(1, dtype=np.int64)
         for column in self._columns:
@@ -458,7 +462,7 @@ class CellTable:
             places = found.reshape(-1)
         return places
 
-    def settle(self, counts: Integers) -> Integers:
+    def declared_counts(self, counts: Integers) -> Integers:
         """Return rows of numbers of declared cells from those of positions; drop positions without a cell."""
         counts = counts.reshape(-1, *self._radices)
         for axis, column in enumerate(self._columns, 1):
@@ -468,7 +472,7 @@ class CellTable:
                 counts = np.take(counts, kept, axis=axis)
                 continue
             moved = np.moveaxis(counts, axis, 0)
-            settled = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
-            np.add.at(settled, target, moved[kept])
-            counts = np.moveaxis(settled, 0, axis)
+            to_declared_cells = np.zeros((column.size, *moved.shape[1:]), dtype=np.int64)
+            np.add.at(to_declared_cells, target, moved[kept])
+            counts = np.moveaxis(to_declared_cells, 0, axis)
         return np.ascontiguousarray(counts).reshape(len(counts), -1)

@@ -105,16 +105,16 @@ class PandasEngine:
         if quantity.label is None:
             return numbers(values)
         labels = quantity.column.labels("proportion")
-        settled = coder(values, quantity.column, "proportion").settled()
+        to_declared_cells = coder(values, quantity.column, "proportion").to_declared_cells()
         scores = np.zeros(len(labels) + 2)
         scores[1 + labels.index(quantity.label[0])] = 1.0
         scores[[0, -1]] = np.nan  # no declared cell, and the null cell
-        return lambda start, stop: scores[settled.codes(start, stop) + 1]
+        return lambda start, stop: scores[to_declared_cells.codes(start, stop) + 1]
 
     def codes(self, column: Column, method: str) -> Integers:
         """Return the declared cell of each record, the last cell for nulls; -1 for undeclared values."""
-        settled = coder(self._frame[column.name].array, column, method).settled()
-        return np.asarray(settled.codes(0, self.rows), dtype=np.int64)
+        to_declared_cells = coder(self._frame[column.name].array, column, method).to_declared_cells()
+        return np.asarray(to_declared_cells.codes(0, self.rows), dtype=np.int64)
 
     def _coders(self, columns: Sequence[Column], method: str) -> list[Coder]:
         return [coder(self._frame[column.name].array, column, method) for column in columns]
@@ -150,7 +150,7 @@ class PandasEngine:
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """Return the records without null per declared group of ``keys``, ordered by their grid steps."""
         table = CellTable(self._coders(keys, method))
-        places = table.places()
+        places = table.declared_cells()
         read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
         steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
         width = min(BLOCK, max(self.rows, 1))
@@ -258,7 +258,7 @@ class PandasEngine:
                     steps -= records << RECORD
                 high[row] += steps >> HALF
                 low[row] += steps & (1 << HALF) - 1
-        rows, *halves = table.settle(found).tolist()
+        rows, *halves = table.declared_counts(found).tolist()
         totals = list(map(_whole, halves[::2], halves[1::2]))
         products_of = dict(zip(pairs, totals[len(reads) :], strict=True))
         return GroupedSums(rows, totals[: len(reads)], products_of)

@@ -46,7 +46,7 @@ class DeclaredCells:
 
     ``name``: the column. ``source``: it as it is selected. ``conditions``: on that, under which a record has
     a cell. ``key``: what records are grouped by. ``late``: whether the conditions can be asked of the keys.
-    ``settle``: the cells of keys, -1 where a key has none.
+    ``decode``: the function from keys to their cells, -1 where a key has none.
     """
 
     name: Any
@@ -54,7 +54,7 @@ class DeclaredCells:
     conditions: tuple[Any, ...]
     key: Any
     late: bool
-    settle: Callable[[Any], Integers]
+    decode: Callable[[Any], Integers]
 
 
 def type_name(dtype: Any) -> str | None:
@@ -108,13 +108,13 @@ class StoredColumn:
         if whole:
             # clamped once, as integers
             source = self._clamped(int(lower), int(upper), self._integers())
-            value = self._at.cast(library.Float64)
+            value = self._selected.cast(library.Float64)
         # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
         if quantity.before:
             value = value - quantity.before
-        conditions = [~self._at.is_null()]
+        conditions = [~self._selected.is_null()]
         if self.dtype.is_float() or self.dtype == library.Unknown:
-            conditions.append(~self._at.is_nan())
+            conditions.append(~self._selected.is_nan())
         steps = (value + quantity.shift) - quantity.zero
         return BoundedNumber(
             self.column.name, source, tuple(conditions), steps, whole and quantity.grid <= 1.0
@@ -123,11 +123,11 @@ class StoredColumn:
     def _indicator(self, quantity: Quantity, label: Any) -> BoundedNumber:
         one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
         place = self.column.labels("proportion").index(label)
-        coded = self._coded(self.column.bins)
+        coded = self._cell_key(self.column.bins)
         if coded.labels is None:
             holds = coded.key == place
         else:
-            holds = _among(self._at, [key for key, cell in coded.labels.items() if cell == place])
+            holds = _among(self._selected, [key for key, cell in coded.labels.items() if cell == place])
         steps = narwhals().when(holds).then(one).otherwise(zero)
         return BoundedNumber(self.column.name, coded.source, coded.conditions(nullable=False), steps)
 
@@ -136,22 +136,22 @@ class StoredColumn:
 
         Without edges they are the labels, or the integers between the bounds.
         """
-        coded, nullable = self._coded(edges), self.column.nullable
+        coded, nullable = self._cell_key(edges), self.column.nullable
         key, labels, null = coded.key, coded.labels, count if nullable else -1
         if labels is None and nullable:
             key = narwhals().when(~coded.null).then(key).otherwise(count)
 
-        def settle(keys: Any) -> Integers:
+        def decode(keys: Any) -> Integers:
             if labels is None:
                 return np.asarray(keys.to_numpy(), dtype=np.float64).astype(np.int64)
             cells = (null if pd.isna(key) else labels.get(_instant(key), -1) for key in keys.to_list())
             return np.fromiter(cells, dtype=np.int64, count=len(keys))
 
         conditions = coded.conditions(nullable=nullable)
-        return DeclaredCells(self.column.name, coded.source, conditions, key, labels is not None, settle)
+        return DeclaredCells(self.column.name, coded.source, conditions, key, labels is not None, decode)
 
     @property
-    def _at(self) -> Any:
+    def _selected(self) -> Any:
         """The column once it is selected."""
         return narwhals().col(self.alias)
 
@@ -207,7 +207,7 @@ class StoredColumn:
 
     def _clamped(self, lower: float, upper: float, read: Any = None) -> Any:
         """The selected column within bounds, or another expression."""
-        value = self._at if read is None else read
+        value = self._selected if read is None else read
         if not self.cases:
             return value.clip(lower, upper)
         library = narwhals()
@@ -216,16 +216,18 @@ class StoredColumn:
 
     # ------------------------------------------------------------ cells
 
-    def _coded(self, edges: Sequence[float] | None) -> _Coded:
+    def _cell_key(self, edges: Sequence[float] | None) -> _CellKey:
         """The column as bins between edges; or as its labels, or the integers between its bounds."""
         if edges is not None:
-            return self._binned([float(edge) for edge in edges])
+            return self._bin_key([float(edge) for edge in edges])
         if self.column.kind == "integer" and self.column.categories is None:
-            return self._counted()
-        source, kind, labels = self._labelled()
-        return _Coded(source, _null(self._at, kind), _among(self._at, list(labels)), self._at, labels)
+            return self._integer_key()
+        source, kind, labels = self._label_key()
+        return _CellKey(
+            source, _null(self._selected, kind), _among(self._selected, list(labels)), self._selected, labels
+        )
 
-    def _counted(self) -> _Coded:
+    def _integer_key(self) -> _CellKey:
         """The integers between the bounds, counted from the lower one."""
         library, column = narwhals(), self.column
         assert column.lower is not None
@@ -233,11 +235,11 @@ class StoredColumn:
         lower, upper = int(column.lower), int(column.upper)
         if self.dtype.is_integer():
             key = self._clamped(lower, upper) - lower
-            return _Coded(self._integers(), _null(self._at, library.Int64), None, key)
+            return _CellKey(self._integers(), _null(self._selected, library.Int64), None, key)
         key = self._clamped(float(lower), float(upper)).floor() - float(lower)
-        return _Coded(self._doubles(), _null(self._at, library.Float64), None, key)
+        return _CellKey(self._doubles(), _null(self._selected, library.Float64), None, key)
 
-    def _binned(self, edges: Sequence[float]) -> _Coded:
+    def _bin_key(self, edges: Sequence[float]) -> _CellKey:
         """The bins between edges."""
         source = self._doubles()
         lower, upper = self.column.bounds("bins")
@@ -247,9 +249,9 @@ class StoredColumn:
         known = None
         if lower < edges[0] or upper > edges[-1]:
             known = (value >= edges[0]) & (value <= edges[-1])
-        return _Coded(source, _null(self._at, narwhals().Float64), known, _bin(value, edges))
+        return _CellKey(source, _null(self._selected, narwhals().Float64), known, _bin(value, edges))
 
-    def _labelled(self) -> tuple[Any, Any, dict[Any, int]]:
+    def _label_key(self) -> tuple[Any, Any, dict[Any, int]]:
         """The column as its labels are compared, the type of that, and each label's cell.
 
         A label of another type than the column's is in no record.
@@ -275,13 +277,13 @@ class StoredColumn:
             )
         numbers = {label: cell for label, cell in labels.items() if isinstance(label, int | float)}
         if dtype.is_integer():
-            return self._labelled_by_integers(numbers)
+            return self._integer_label_key(numbers)
         exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
         # Spark and DuckDB look many labels up by their bits: no zero is negative
         source = (read if dtype == library.Float64 else read.cast(library.Float64)) + 0.0
         return source, library.Float64 if dtype.is_float() else dtype, exact
 
-    def _labelled_by_integers(self, labels: dict[Any, int]) -> tuple[Any, Any, dict[Any, int]]:
+    def _integer_label_key(self, labels: dict[Any, int]) -> tuple[Any, Any, dict[Any, int]]:
         whole = {
             int(label): cell for label, cell in labels.items() if math.isfinite(label) and label == int(label)
         }
@@ -295,7 +297,7 @@ class StoredColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Coded:
+class _CellKey:
     """A column as it is selected; whether it is null, and whether it has a cell (None: always); and its key.
 
     ``labels``: the cell of each key; None where the key is the cell.

@@ -88,7 +88,7 @@ def _refuse_twins(frame: Any) -> None:
         )
 
 
-def _spark_settled(frame: Any) -> Any:
+def _without_spark_collations(frame: Any) -> Any:
     """The frame with its texts compared byte by byte."""
     from pyspark.sql import functions
     from pyspark.sql.types import StringType
@@ -137,7 +137,7 @@ def quoted_for_duckdb(name: object) -> str:
     return '"' + str(name).replace('"', '""') + '"'
 
 
-def _duckdb_settled(relation: Any) -> Any:
+def _without_duckdb_collations(relation: Any) -> Any:
     """The relation without collations of its own, of its columns or of its connection.
 
     Texts that a collation calls equal fall into one group, named after any one of them: a record that names
@@ -167,7 +167,7 @@ ENGINES = {
 }
 """The engines whose arithmetic is known to be the one that the sensitivities rest on."""
 
-SETTLED = {"pyspark": _spark_settled, "duckdb": _duckdb_settled}
+WITHOUT_COLLATIONS = {"pyspark": _without_spark_collations, "duckdb": _without_duckdb_collations}
 """Functions that make columns comparable where an engine has settings of its own."""
 
 EXTRAS = {"duckdb": "duckdb", "_duckdb": "duckdb", "dask": "dask", "dask_expr": "dask", "pyspark": "spark"}
@@ -284,8 +284,8 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     def typed(action: Callable[[], Any]) -> Any:
         return guarded("the types of its columns", ENGINES[name], action)
 
-    if name in SETTLED:
-        found = framed(typed(lambda: SETTLED[name](native)))
+    if name in WITHOUT_COLLATIONS:
+        found = framed(typed(lambda: WITHOUT_COLLATIONS[name](native)))
     schema = typed(found.collect_schema)
     if len(set(schema)) < len(schema.names()) or len(set(_names(native))) < len(_names(native)):
         raise ParameterError("'frame' must have one column of each name.")

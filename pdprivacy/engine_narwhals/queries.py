@@ -110,15 +110,15 @@ class _Groups:
     def places(self, result: Any) -> Integers:
         """The cell of each group, -1 where it has none."""
 
-        def settled() -> Integers:
+        def read_codes() -> Integers:
             places = np.zeros(len(result), dtype=np.int64)
             for key, cells, radix in zip(self.keys, self.cells, self.shape, strict=True):
-                codes = cells.settle(result[key])
+                codes = cells.decode(result[key])
                 places = np.where((places < 0) | (codes < 0), -1, places * radix + codes)
             return places
 
         # Python may be unable to hold a label, and the error would show which
-        return guarded("the cells of its groups", self.engine, settled)
+        return guarded("the cells of its groups", self.engine, read_codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Queries:
 
         def answer(results: list[Any]) -> Integers:
             parts = [
-                np.where(part["kept"].to_numpy() == 1.0, cells.settle(part["key"]), -1) for part in results
+                np.where(part["kept"].to_numpy() == 1.0, cells.decode(part["key"]), -1) for part in results
             ]
             return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 

@@ -218,7 +218,7 @@ class _Session(Writer):
             raise refusal(self._address, "", "record")
         return list(map(Row._make, rows))
 
-    def settle(self) -> None:
+    def make_durable(self) -> None:
         """Do nothing: a transaction is durable before another one sees its records."""
 
     def stored(self, digest: str) -> bytes | None:

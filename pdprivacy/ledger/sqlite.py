@@ -353,7 +353,7 @@ class _Transaction(LedgerFiles, Writer):
     def append(self, row: Row) -> None:
         self._ask(files.APPEND, *row)
 
-    def settle(self) -> None:
+    def make_durable(self) -> None:
         """Make durable that the journal is cleared, before it is used again."""
         try:
             disk.sync(self.journal)

@@ -198,7 +198,7 @@ class Reader(Protocol):
     def stored(self, digest: str) -> bytes | None:
         """Return the stored answer with this digest."""
 
-    def settle(self) -> None:
+    def make_durable(self) -> None:
         """Make the records durable, which another process may have been killed before it could do."""
 
     def damage(self, until: int) -> list[str]:
@@ -316,7 +316,7 @@ class Chain:
         def checked(reader: Reader) -> tuple[T, Row | None]:
             reader.head = reader.last()
             if reader.head != seen:
-                reader.settle()
+                reader.make_durable()
                 row = None if seen is None else reader.at(seen.number)
                 if seen is not None and (row is None or row.hash != seen.hash):
                     raise TamperedLedgerError(

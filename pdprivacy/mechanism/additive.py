@@ -186,14 +186,14 @@ class Additive:
         """
         raise NotImplementedError
 
-    def _state(
+    def _set_sensitivity(
         self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
     ) -> None:
         """Check and set the arguments of a user."""
         if l0_sensitivity is not None:
             hint = "l0_sensitivity=1 for cells that share no record."
             l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
-        self._bound(Bounds.of(bounds, bounding), sensitivity, l0_sensitivity, **fields)
+        self._set_limits(Bounds.of(bounds, bounding), sensitivity, l0_sensitivity, **fields)
 
     @classmethod
     def _for_part(cls, part: Part, request: Request, sensitivity: Fraction, **fields: Any) -> Self:
@@ -211,10 +211,10 @@ class Additive:
                 width = _width(part)
                 limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
         mechanism = cls.__new__(cls)
-        mechanism._bound(limits, sensitivity, part.l0, **fields)
+        mechanism._set_limits(limits, sensitivity, part.l0, **fields)
         return mechanism
 
-    def _bound(
+    def _set_limits(
         self, limits: Bounds, sensitivity: Fraction, l0_sensitivity: int | None, **fields: Any
     ) -> None:
         """Set fields that are checked but for bounds that the mechanism or its sensitivity do not fit."""
@@ -237,17 +237,17 @@ class Additive:
         """Return the range within the bounds in grid steps; None where a side is open."""
         return self.limits.steps(grid)
 
-    def _settle(self, grid: Fraction, exact: bool = True) -> Self:
+    def _set_grid(self, grid: Fraction, exact: bool = True) -> Self:
         """Set the grid, and the scale on it; return the mechanism."""
         vars(self).update(grid=grid, exact=exact)
         width = None if self.limits.bounding is None else self._width(grid)
-        steps = self._scale(self.moved_steps, width)
+        steps = self._scale(self.sensitivity_in_steps, width)
         support.check_drawable(steps, grid, self.integer)
         vars(self).update(steps=steps)
         return self
 
     @property
-    def moved_steps(self) -> Fraction:
+    def sensitivity_in_steps(self) -> Fraction:
         """The distance of neighbours in grid steps, rounding included."""
         moved = self.sensitivity / self.grid
         return moved if self.exact else moved + self._rounding_steps()
@@ -265,7 +265,7 @@ class Additive:
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
         twin = copy.copy(self)
-        twin._state(self.sensitivity, bounds, bounding, l0_sensitivity)
+        twin._set_sensitivity(self.sensitivity, bounds, bounding, l0_sensitivity)
         return twin
 
     @functools.cached_property
@@ -407,7 +407,7 @@ class Continuous(Additive):
             step = self._default_grid(self._scale(self.sensitivity, self.limits.width))
         else:
             step = support.check_grid(grid, self.sensitivity if self.whole_on_grid else None)
-        self._settle(step, exact=grid is not None)
+        self._set_grid(step, exact=grid is not None)
 
     def _default_grid(self, plain: Fraction) -> Fraction:
         """Return the grid where none is given, for noise of this scale."""

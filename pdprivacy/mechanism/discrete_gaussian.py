@@ -199,10 +199,10 @@ class DiscreteGaussian(Discrete):
         check_one_of("calibration", calibration, ("exact", "zcdp"))
         sens = positive(sensitivity, "sensitivity")
         fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
         if calibration == "exact" and self.l0_sensitivity in (None, 1):
             whole_sensitivity(sensitivity)
-        self._settle(self.grid)
+        self._set_grid(self.grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         l0, exact = self.l0_sensitivity or 1, self.calibration == "exact"
@@ -236,7 +236,7 @@ class DiscreteGaussian(Discrete):
         share = root_above(part.l2_squared / part.weight)
         moved = Fraction(part.l1) if exact and part.l0 == 1 else share
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": "exact" if exact else "zcdp"}
-        return cls._for_part(part, request, moved, **fields)._settle(cls.grid)
+        return cls._for_part(part, request, moved, **fields)._set_grid(cls.grid)
 
     @property
     def multiplier(self) -> Fraction:

@@ -181,14 +181,14 @@ class Gaussian(Continuous):
         loss, sens = Approx(epsilon, delta), positive(sensitivity, "sensitivity")
         noise_multiplier(loss.epsilon, loss.delta, calibration)
         fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
         self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         return moved * self.multiplier
 
-    def _settle(self, grid: Fraction, exact: bool = True) -> Self:
-        super()._settle(grid, exact)
+    def _set_grid(self, grid: Fraction, exact: bool = True) -> Self:
+        super()._set_grid(grid, exact)
         if self.limits.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
             check_drawable(self.steps * Fraction(3, 2), grid)
         return self
@@ -226,7 +226,7 @@ class Gaussian(Continuous):
         # rounding to a grid coarser than the unit moves each number that a record moves by a step
         rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration}
-        return cls._for_part(part, request, share + rounding, **fields)._settle(grid)
+        return cls._for_part(part, request, share + rounding, **fields)._set_grid(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below, power_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
-from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, moved_on_grid, release_grid
+from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
 from pdprivacy.types import Integers
@@ -169,7 +169,7 @@ class GeneralizedGaussian(Continuous):
     ) -> None:
         cost, sens, order = Approx(epsilon, delta), positive(sensitivity, "sensitivity"), _order(p)
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "p": order}
-        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
         self._place(grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
@@ -197,8 +197,8 @@ class GeneralizedGaussian(Continuous):
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
         scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.l0)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
-        moved = moved_on_grid(part, grid, request.bounding == "truncated")
-        return cls._for_part(part, request, moved, epsilon=epsilon, delta=delta, p=p)._settle(grid)
+        moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
+        return cls._for_part(part, request, moved, epsilon=epsilon, delta=delta, p=p)._set_grid(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -111,8 +111,8 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), whole_sensitivity(sensitivity)
-        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
-        self._settle(self.grid)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
+        self._set_grid(self.grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated":
@@ -126,7 +126,7 @@ class Geometric(Discrete):
         """Geometric noise for a part of a release that counts records."""
         cls._check_counts(part, "laplace")
         epsilon = request.each.epsilon * part.weight
-        return cls._for_part(part, request, Fraction(part.l1), epsilon=epsilon)._settle(cls.grid)
+        return cls._for_part(part, request, Fraction(part.l1), epsilon=epsilon)._set_grid(cls.grid)
 
     @functools.cached_property
     def distribution(self) -> DiscreteLaplace:

@@ -14,7 +14,7 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
-from pdprivacy.mechanism.support import Bounding, moved_on_grid, release_grid
+from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
 from pdprivacy.types import Integers
@@ -163,7 +163,7 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
         check_one_of("calibration", calibration, ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
@@ -183,16 +183,18 @@ class Laplace(Continuous):
         if self.calibration != "published":
             return Pure(self.epsilon)
         width = self.limits.steps(self.grid)
-        return Pure(truncated_laplace_loss(self.steps, self.moved_steps, width, self.l0_sensitivity or 1))
+        return Pure(
+            truncated_laplace_loss(self.steps, self.sensitivity_in_steps, width, self.l0_sensitivity or 1)
+        )
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Laplace noise for a part of a release."""
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
-        moved = moved_on_grid(part, grid, request.bounding == "truncated")
+        moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
         fields = {"epsilon": epsilon, "calibration": request.calibration}
-        return cls._for_part(part, request, moved, **fields)._settle(grid)
+        return cls._for_part(part, request, moved, **fields)._set_grid(grid)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -13,7 +13,7 @@ from pdprivacy.distributions import Stairs
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
-from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, check_grid, moved_on_grid
+from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, check_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.types import Integers
@@ -96,7 +96,7 @@ class Staircase(Continuous):
         l0_sensitivity: int | None = None,
     ) -> None:
         eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._state(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
+        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
         if l0_sensitivity is not None and l0_sensitivity > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
@@ -138,7 +138,7 @@ class Staircase(Continuous):
         # at most 2**51 steps a stair, and a stair over epsilon
         drawable = power_below(moved / min(epsilon, Fraction(1))) / 2**50
         grid = max(min(part.unit, fine), drawable)
-        moved = moved_on_grid(part, grid, truncated=False)
+        moved = sensitivity_on_grid(part, grid, truncated=False)
         return cls._for_part(part, request, moved, epsilon=epsilon)._break(share, grid)
 
     @property

@@ -3,12 +3,12 @@
 Grid. Noise is a whole number of grid steps and is added to whole numbers of them, exactly, before anything
 becomes a double: a double that had been rounded before the noise came would have another sensitivity.
 
-Values that lie on the grid move as far as their sensitivity says. Others are rounded to it on the way in, and
-then each number that a record moves lies at most a step further from its neighbour: a vector of which k
-numbers move by ``sensitivity`` in all moves by at most ``sensitivity + k * grid`` in the l1 norm, and by at
-most ``sensitivity + sqrt(k) * grid`` in the l2 norm. Every mechanism calibrates its noise for that larger
-sensitivity. In a release k is what a unit moves (`moved_on_grid`). A mechanism that is used directly takes
-the stated k, or leaves room for the `ROUNDING_STEPS` steps of the default grid.
+Values on the grid have the stated sensitivity. Other values are rounded to the grid first, which moves each
+number that a record changes by up to one more step. If a record changes k numbers, the l1 sensitivity grows
+by at most ``k * grid``, and the l2 sensitivity by at most ``sqrt(k) * grid``. Every mechanism calibrates its
+noise for the larger sensitivity. In a release, k is the l0 sensitivity of the part (`sensitivity_on_grid`).
+A mechanism that is used directly takes the stated k, or leaves room for the `ROUNDING_STEPS` steps of the
+default grid.
 
 Bounds. There are two ways of keeping a released number within declared bounds, after Liu (2019), "Statistical
 properties of sanitized results from differentially private Laplace mechanism with univariate
@@ -76,8 +76,8 @@ def release_grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fra
     return power_of_two(max(min(exponent_below(unit), exponent - GRID_BITS), exponent - bits))
 
 
-def moved_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
-    """Return how far the part moves in the l1 norm on a grid that may be coarser than its unit."""
+def sensitivity_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction:
+    """Return the l1 sensitivity of the part on a grid that may be coarser than its unit."""
     moved = part.l1 * part.unit
     if grid <= part.unit:
         return moved

@@ -804,7 +804,7 @@ FAULTS = (
     PlantedFault(
         "staircase on a coarse grid without the step of rounding",
         "mechanism/staircase.py",
-        "        moved = moved_on_grid(part, grid, truncated=False)",
+        "        moved = sensitivity_on_grid(part, grid, truncated=False)",
         "        moved = moved // grid * grid",
         ("tests/mechanism/test_in_releases.py::test_a_coarse_grid_widens_the_stair_by_a_step",),
     ),
@@ -1203,7 +1203,7 @@ FAULTS = (
     PlantedFault(
         "NaN of engines summed up",
         "engine_narwhals/column_expressions.py",
-        "        conditions.append(~self._at.is_nan())",
+        "        conditions.append(~self._selected.is_nan())",
         "        pass",
         ("tests/engine_narwhals/test_narwhals_engine.py::test_frames_in_slices_give_the_same",),
     ),
@@ -1604,7 +1604,7 @@ FAULTS = (
     PlantedFault(
         "journal that a killed process cleared used before it is durable",
         "ledger/store.py",
-        "                reader.settle()\n",
+        "                reader.make_durable()\n",
         "",
         (
             "tests/ledger/test_sqlite.py::test_a_journal_that_another_process_cleared_is_made_durable_before_it_is_used",

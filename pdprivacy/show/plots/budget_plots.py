@@ -64,7 +64,7 @@ def draw_budget(
         few = _grouped(spent.rows, max(room, 1))
     placed = _placed(few, spent)
     _bars(canvas.ax, placed, spent)
-    canvas.settle()
+    canvas.lay_out()
     letters = canvas.letters(0.42, 12)
     canvas.rows([printable(row.label, letters) for row, _ in placed])
     canvas.ax.tick_params(axis="y", length=0)
@@ -291,12 +291,12 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
         what = ERRORS[place] + (" in days" if _of_dates(plan) else "")
         part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
         handles |= _lines(part, curve, place)
-    canvas.settle()
+    canvas.lay_out()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)
     names = [f"bounding {kind}" if kind != "none" else "no bounding" for kind in handles]
     canvas.legend([*handles.values()], names, (0, 0), 14 + 2.2 * canvas.points)
     align()
-    canvas.settle()
+    canvas.lay_out()
     return canvas.ax
 
 

@@ -125,7 +125,7 @@ class Canvas:
 
     # ------------------------------------------------------------ layout
 
-    def settle(self) -> None:
+    def lay_out(self) -> None:
         """Lay out the figure, so that sizes can be measured; fit axes that are alone without an engine."""
         figure = self.ax.figure.canvas.figure
         engine = figure.get_layout_engine()
@@ -207,7 +207,7 @@ class Canvas:
         under.set_in_layout(False)  # the title's pad has room for it, and its width takes none from the axes
 
         def align(again: bool = False) -> None:
-            self.settle()
+            self.lay_out()
             box = ax.get_tightbbox(for_layout_only=True)
             left = min(box.x0, ax.bbox.x0)
             width = min(max(box.x1, ax.bbox.x1), ax.figure.bbox.x1 - 3 * dot) - left
@@ -222,7 +222,7 @@ class Canvas:
             if (
                 again or ax.figure.canvas.figure.get_layout_engine() is None
             ):  # else it is done when it is drawn
-                self.settle()
+                self.lay_out()
 
         align(again=True)
         return align
@@ -255,7 +255,7 @@ class Canvas:
             if size is not None:
                 label.set_size(size)
             self._broken(text, label, side)
-        self.settle()
+        self.lay_out()
 
     def _broken(self, text: str, label: Any, side: str) -> None:
         """Write a label of an axis with the line breaks that it needs; cut it if there is no room at all."""

@@ -333,7 +333,7 @@ def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
     """Return whether each panel can have its own axis, below the title and its notes."""
     if len(panels) == 1:
         return True
-    canvas.settle()
+    canvas.lay_out()
     return len(panels) <= MOST_PANELS and canvas.height >= _needed(panels, canvas.points)
 
 

@@ -187,7 +187,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     bars = Bars(canvas, cube, shown, places, np.full(places.shape, thick))
     hatched = bars.draw()
     on.set_ylim(len(shown) - 0.5, -0.5)
-    canvas.settle()
+    canvas.lay_out()
     letters = canvas.letters(0.4, 10)  # leaves room for the bars
     canvas.rows([label_of(cube.rows[row], letters) for row in shown])
     on.tick_params(axis="y", length=0)
@@ -359,7 +359,7 @@ def _paint(
         before = on.bbox.bounds
         canvas.rows([label_of(label, 28) for label in grid.rows])
         canvas.columns(grid.labels())
-        canvas.settle()
+        canvas.lay_out()
         if np.allclose(before, on.bbox.bounds, atol=1):
             break
     texts = _written(grid, cube, alike=not signed) if grid.values.size <= MOST_WRITTEN else []
