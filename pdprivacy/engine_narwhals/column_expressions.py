@@ -127,7 +127,7 @@ class StoredColumn:
         if coded.labels is None:
             holds = coded.key == place
         else:
-            holds = _among(self._selected, [key for key, cell in coded.labels.items() if cell == place])
+            holds = _is_one_of(self._selected, [key for key, cell in coded.labels.items() if cell == place])
         steps = narwhals().when(holds).then(one).otherwise(zero)
         return BoundedNumber(self.column.name, coded.source, coded.conditions(nullable=False), steps)
 
@@ -224,7 +224,11 @@ class StoredColumn:
             return self._integer_key()
         source, kind, labels = self._label_key()
         return _CellKey(
-            source, _null(self._selected, kind), _among(self._selected, list(labels)), self._selected, labels
+            source,
+            _is_null(self._selected, kind),
+            _is_one_of(self._selected, list(labels)),
+            self._selected,
+            labels,
         )
 
     def _integer_key(self) -> _CellKey:
@@ -235,9 +239,9 @@ class StoredColumn:
         lower, upper = int(column.lower), int(column.upper)
         if self.dtype.is_integer():
             key = self._clamped(lower, upper) - lower
-            return _CellKey(self._integers(), _null(self._selected, library.Int64), None, key)
+            return _CellKey(self._integers(), _is_null(self._selected, library.Int64), None, key)
         key = self._clamped(float(lower), float(upper)).floor() - float(lower)
-        return _CellKey(self._doubles(), _null(self._selected, library.Float64), None, key)
+        return _CellKey(self._doubles(), _is_null(self._selected, library.Float64), None, key)
 
     def _bin_key(self, edges: Sequence[float]) -> _CellKey:
         """The bins between edges."""
@@ -249,7 +253,7 @@ class StoredColumn:
         known = None
         if lower < edges[0] or upper > edges[-1]:
             known = (value >= edges[0]) & (value <= edges[-1])
-        return _CellKey(source, _null(self._selected, narwhals().Float64), known, _bin(value, edges))
+        return _CellKey(source, _is_null(self._selected, narwhals().Float64), known, _bin(value, edges))
 
     def _label_key(self) -> tuple[Any, Any, dict[Any, int]]:
         """The column as its labels are compared, the type of that, and each label's cell.
@@ -270,7 +274,7 @@ class StoredColumn:
         if dtype == library.Date:
             return read, dtype, {day: cell for day, cell in labels.items() if type(day) is datetime.date}
         if dtype == library.Datetime:
-            return read, dtype, _times(column, labels, dtype.time_zone is not None)
+            return read, dtype, _time_labels(column, labels, dtype.time_zone is not None)
         if not (dtype.is_numeric() or dtype == library.Boolean):
             raise ParameterError(
                 f"column {column.name!r} holds {type(dtype).__name__}, which cannot be read as labels here."
@@ -316,17 +320,17 @@ class _CellKey:
         return () if self.known is None else (self.null | (~self.null & self.known),)
 
 
-def _null(at: Any, dtype: Any) -> Any:
+def _is_null(at: Any, dtype: Any) -> Any:
     """Return whether a cell is null: missing, or not a number."""
     return at.is_null() | at.is_nan() if dtype.is_float() else at.is_null()
 
 
-def _among(at: Any, labels: list[Any]) -> Any:
+def _is_one_of(at: Any, labels: list[Any]) -> Any:
     # no label has the type of the column, so no cell holds one
     return at.is_in(labels) if labels else at.is_null() & ~at.is_null()
 
 
-def _times(column: Column, labels: dict[Any, int], zoned: bool) -> dict[Any, int]:
+def _time_labels(column: Column, labels: dict[Any, int], zoned: bool) -> dict[Any, int]:
     """Labels that are instants, or times without a zone: a column holds one kind only."""
     _refuse_finer(column, labels)
     return {
@@ -355,7 +359,7 @@ def _bin(value: Any, edges: Sequence[float]) -> Any:
     count = len(edges) - 1
     if count == 1:
         return value * 0.0
-    even = _even(np.asarray(edges, dtype=np.float64)) if count > FEW_EDGES else None
+    even = _even_edges(np.asarray(edges, dtype=np.float64)) if count > FEW_EDGES else None
     if even is None:
         # groups of integers are found faster than those of doubles
         reached = [(value >= edge).cast(library.Int16) for edge in edges[1:-1]]
@@ -367,7 +371,7 @@ def _bin(value: Any, edges: Sequence[float]) -> Any:
     return (near - below).clip(0.0, count - 1.0)
 
 
-def _even(edges: Floats) -> tuple[float, float, float, float] | None:
+def _even_edges(edges: Floats) -> tuple[float, float, float, float] | None:
     """Arithmetic that gives every edge to the last bit, and a scale that finds the one next to a number.
 
     The edge at place j is (j times + first) / by; the nearest place to an edge is its own, and since the

@@ -119,7 +119,7 @@ def _spark_types(frame: Any, schema: Any, library: Any) -> Any:
     return found
 
 
-def no_such_name(name: Any) -> bool:
+def is_field_name(name: Any) -> bool:
     """Return whether Spark reads a name as a field of another column."""
     return isinstance(name, str) and ("." in name or "`" in name)
 
@@ -189,7 +189,7 @@ def narwhals(frame: Any = None) -> Any:
     return library
 
 
-def framed(frame: Any) -> Any:
+def narwhals_frame(frame: Any) -> Any:
     """A frame of an engine as narwhals has it."""
     with warnings.catch_warnings():
         # narwhals reads only the columns of a Dask frame: its partitions are pandas frames
@@ -197,7 +197,7 @@ def framed(frame: Any) -> Any:
         return narwhals(frame).from_native(frame)
 
 
-def guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
+def run_guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
     """Run the action; replace its failure by an error that holds nothing of the engine's message.
 
     An engine's message may print a cell, and so may whatever caused it: neither is kept.
@@ -232,8 +232,8 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
         for name, kind in kinds.items():
             if not _same_kind(part[name].dtype, kind):
                 raise EngineError(
-                    f"A partition of Dask has column {name!r} as {_named(part[name].dtype)}, and the frame "
-                    f"has it as {_named(kind)}.",
+                    f"A partition of Dask has column {name!r} as {_kind_without_labels(part[name].dtype)}, "
+                    f"and the frame has it as {_kind_without_labels(kind)}.",
                     "give all partitions one type: frame.astype({column: type}), or when they are read",
                 )
         return run(library.from_native(part))
@@ -250,12 +250,12 @@ def _same_kind(found: Any, said: Any) -> bool:
     return all(texts)
 
 
-def _named(kind: Any) -> str:
+def _kind_without_labels(kind: Any) -> str:
     """A type without its labels."""
     return str(getattr(kind, "name", kind)).partition("[")[0]
 
 
-def opened(frame: Any) -> tuple[Any, str, Any]:
+def open_frame(frame: Any) -> tuple[Any, str, Any]:
     """A frame as narwhals has it, the name of its engine, and the types of its columns.
 
     Raises ParameterError for what is no frame of a known engine, or has two columns of one name.
@@ -265,7 +265,7 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
     _refuse_connect(frame)
     native = _of_pandas_api(frame)
     try:
-        found = framed(native)
+        found = narwhals_frame(native)
     except TypeError:
         found = None
     except ValueError:  # narwhals refuses labels that pandas, Dask and PyArrow allow
@@ -282,10 +282,10 @@ def opened(frame: Any) -> tuple[Any, str, Any]:
         _refuse_twins(native)
 
     def typed(action: Callable[[], Any]) -> Any:
-        return guarded("the types of its columns", ENGINES[name], action)
+        return run_guarded("the types of its columns", ENGINES[name], action)
 
     if name in WITHOUT_COLLATIONS:
-        found = framed(typed(lambda: WITHOUT_COLLATIONS[name](native)))
+        found = narwhals_frame(typed(lambda: WITHOUT_COLLATIONS[name](native)))
     schema = typed(found.collect_schema)
     if len(set(schema)) < len(schema.names()) or len(set(_names(native))) < len(_names(native)):
         raise ParameterError("'frame' must have one column of each name.")

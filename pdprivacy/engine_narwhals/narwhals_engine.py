@@ -16,7 +16,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine.pandas_engine import bin_shift, bins_around
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
-from pdprivacy.engine_narwhals.engines import framed, guarded, in_partitions, narwhals, opened
+from pdprivacy.engine_narwhals.engines import in_partitions, narwhals, narwhals_frame, open_frame, run_guarded
 from pdprivacy.engine_narwhals.native_frames import (
     ArrowPieces,
     Piecewise,
@@ -45,7 +45,7 @@ STEP_BY_STEP = ("PyArrow", "pandas", "Dask")
 """Engines whose frames, or partitions of them, are in memory and computed one expression after the other."""
 
 
-def _answered(
+def _query_method(
     make: Callable[Concatenate[Queries, P], Query[Found]],
 ) -> Callable[Concatenate[NarwhalsEngine, P], Found]:
     """The method of the engine that answers a query."""
@@ -73,7 +73,7 @@ class NarwhalsEngine:
     def __init__(self, frame: Any) -> None:
         self._pieces = frame if isinstance(frame, ArrowPieces) else None
         read = frame if self._pieces is None else self._pieces.schema.empty_table()
-        self._frame, self._engine, self._schema = opened(read)
+        self._frame, self._engine, self._schema = open_frame(read)
         self._name = self._engine if self._pieces is None else self._pieces.engine
         self._lazy = self._pieces is None and isinstance(self._frame, narwhals().LazyFrame)
         self._known = None if self._lazy or self._pieces is not None else len(self._frame)
@@ -86,7 +86,7 @@ class NarwhalsEngine:
         Raises InvalidDataError or ParameterError; no record is read.
         """
         types = {column.name: self._queries.type_of(column) for column in domain.columns}
-        refuse_other_types(self._held(types), domain)
+        refuse_other_types(self._cell_types(types), domain)
         refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain)
         for column in domain.columns:
             if column.role == "identifier" or column.timeline is not None:
@@ -99,7 +99,7 @@ class NarwhalsEngine:
                 continue
             self._queries.column(column, "k0").cells(column.bins, len(labels))
 
-    def _held(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
+    def _cell_types(self, types: dict[Hashable, Any]) -> dict[Hashable, str | None]:
         """Return the type of cells of each column, by its type in pandas or Arrow where it has one."""
         if self._engine in ("pandas", "Dask"):
             dtypes = self._frame.to_native().dtypes
@@ -117,13 +117,13 @@ class NarwhalsEngine:
         if self._known is not None:
             return int(self._known)
         if self._engine == "Dask":  # which may know it from the files
-            return guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
+            return run_guarded("the number of rows", self._name, lambda: len(self._frame.to_native()))
         return self._answer(self._queries.rows())
 
-    present = _answered(Queries.present)
-    grouped_ranks = _answered(Queries.grouped_ranks)
-    table = _answered(Queries.table)
-    bins = _answered(Queries.bins)
+    present = _query_method(Queries.present)
+    grouped_ranks = _query_method(Queries.grouped_ranks)
+    table = _query_method(Queries.table)
+    bins = _query_method(Queries.bins)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
@@ -196,7 +196,7 @@ class NarwhalsEngine:
         """Call a function on each piece of these columns, as arrays of pandas."""
         names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
         frame = self._frame.to_native() if self._pieces is None else self._pieces
-        return guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
+        return run_guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
 
     # ------------------------------------------------------------ queries
 
@@ -209,7 +209,7 @@ class NarwhalsEngine:
         queries = {read: query for read in reads if (query := self._queries.of(read)) is not None}
         if self._engine == "DuckDB" and len(queries) > 1:
             native = self._frame.to_native()
-            pieces = guarded("the types of its columns", self._name, lambda: streamed(native))
+            pieces = run_guarded("the types of its columns", self._name, lambda: streamed(native))
             return NarwhalsEngine(pieces).collect(queries)
         names = tuple(dict.fromkeys(name for query in queries.values() for name in query.names))
         plans = [query.plan for query in queries.values()]
@@ -222,10 +222,10 @@ class NarwhalsEngine:
 
     def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
         """Return the results of each plan on these columns, per part of the frame, in one pass."""
-        parts = guarded(what, self._name, lambda: self._computed(names, plans))
+        parts = run_guarded(what, self._name, lambda: self._compute(names, plans))
         return [[part[place] for part in parts] for place in range(len(plans))]
 
-    def _computed(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
+    def _compute(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
         """Return the results of all plans, per part of the frame."""
         if self._pieces is not None:
             parts = map(narwhals().from_native, self._pieces.open())
@@ -233,23 +233,27 @@ class NarwhalsEngine:
         if self._engine == "Polars" and len(plans) > 1:
             # an optimiser that sees all plans over a whole frame shares parts of them, and reads twice for it
             native = self._frame.to_native().lazy().select(list(names))
-            return each_of_polars(native, lambda part: _of_polars(part, plans))
+            return each_of_polars(native, lambda part: _compute_polars(part, plans))
         if self._engine == "Polars":
             return [[plan(self._frame.lazy()).collect(engine="streaming") for plan in plans]]
         if self._engine == "Dask":
-            return in_partitions(self._frame.to_native()[list(names)], lambda part: _sliced(part, plans))
+            return in_partitions(
+                self._frame.to_native()[list(names)], lambda part: _compute_by_slice(part, plans)
+            )
         return (
-            [[plan(self._frame).collect() for plan in plans]] if self._lazy else _sliced(self._frame, plans)
+            [[plan(self._frame).collect() for plan in plans]]
+            if self._lazy
+            else _compute_by_slice(self._frame, plans)
         )
 
 
-def _sliced(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:
+def _compute_by_slice(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:
     """Return the results of all plans per slice of rows; an empty frame is one slice."""
     starts = range(0, max(len(frame), 1), SLICE)
     return [[plan(frame[start : start + SLICE]) for plan in plans] for start in starts]
 
 
-def _of_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
+def _compute_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
     """Return the results of all plans on a Polars frame in memory."""
     import polars
 
@@ -285,7 +289,7 @@ class EngineFrame:
 
         Raises as `NarwhalsEngine`.
         """
-        found, engine, schema = opened(frame)
+        found, engine, schema = open_frame(frame)
         lazy = isinstance(found, narwhals().LazyFrame)
         return cls(found.to_native(), engine, tuple(schema.names()), lazy)
 
@@ -296,17 +300,17 @@ class EngineFrame:
         elif self.engine == "Dask":
             frame = self.frame[list(names)]
         else:
-            frame = framed(self.frame).select(*names).to_native()
+            frame = narwhals_frame(self.frame).select(*names).to_native()
         return replace(self, frame=frame, names=tuple(names))
 
-    def owned(self) -> EngineFrame:
+    def in_own_memory(self) -> EngineFrame:
         """The same frame; where it is in memory, in memory of its own.
 
         Polars and Arrow read arrays of NumPy where they are, and who has the array can write to it.
         """
         if self.lazy:
             return self
-        return replace(self, frame=guarded("a copy", self.engine, lambda: in_own_memory(self.frame)))
+        return replace(self, frame=run_guarded("a copy", self.engine, lambda: in_own_memory(self.frame)))
 
     def statistics(self) -> NarwhalsEngine:
         """The exact sufficient statistics of the frame."""
@@ -321,7 +325,7 @@ class EngineFrame:
 
     def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
         """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
-        return guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
+        return run_guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
 
     def then(self, step: Piecewise) -> EngineFrame:
         """The frame after a step that looks at one record alone.
@@ -330,20 +334,20 @@ class EngineFrame:
         """
         for column in step.made:
             arrow_type(column)
-        frame = guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
+        frame = run_guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
         made = [column.name for column in step.made if column.name not in self.names]
         return replace(self, frame=frame, names=(*self.names, *made))
 
-    def crowd(self, unit: Hashable, most: int) -> int:
+    def excess(self, unit: Hashable, most: int) -> int:
         """Return the records beyond a number of records of their unit.
 
         Raises InvalidDataError for records of nobody.
         """
         read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
-        kind = opened(read)[2][unit]
+        kind = open_frame(read)[2][unit]
         if isinstance(kind, narwhals().List | narwhals().Array | narwhals().Struct):
             raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
-        over, nobody = guarded(
+        over, nobody = run_guarded(
             "the records of each unit", self.engine, lambda: excess(self.frame, self.engine, unit, most)
         )
         if nobody:
@@ -356,7 +360,7 @@ class EngineFrame:
     def bounded(self, unit: Hashable, most: int) -> EngineFrame:
         """At most so many records of each unit, the same each time; any of them with the same probability."""
         key = int(noise.shuffled_keys(1, noise.source(None)).view(np.uint64)[0] >> np.uint64(2))
-        frame = guarded(
+        frame = run_guarded(
             "the records of each unit",
             self.engine,
             lambda: bounded(self.frame, self.engine, unit, most, key),
@@ -377,7 +381,7 @@ AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _FetchedSteps:
     """The different steps from ``start`` up to ``stop``, all as distances from the lowest one."""
 
     start: int
@@ -426,9 +430,9 @@ class HistogramRanks:
         self._weight = weight
         self._parts = 1
         self._width = quantity.high - quantity.low + 1
-        self._set(*self._counted(0, self._width))
+        self._set(*self._count_bins(0, self._width))
         self._read = 0  # records of all windows so far
-        self._held: list[_Held] = []
+        self._fetched: list[_FetchedSteps] = []
 
     @property
     def rows(self) -> int:
@@ -438,11 +442,11 @@ class HistogramRanks:
     def between(self, first: int, last: int) -> Window:
         """Implement `Ranks.between` by the bins around the ranks."""
         left, right = bins_around(self._reached, first, last)
-        while any(self._refined(end, MANY) for end in (left, right - 1)):
+        while any(self._refine(end, MANY) for end in (left, right - 1)):
             left, right = bins_around(self._reached, first, last)
         start, stop = int(self._edges[left]), int(self._edges[right])
         below = int(self._reached[left])
-        held = self._holding(left, right)
+        held = self._steps_of_bins(left, right)
         first_of, after = np.searchsorted(held.distances, [start, stop])
         low = self._quantity.low
         distances, counts = held.distances[first_of:after], held.counts[first_of:after]
@@ -456,21 +460,21 @@ class HistogramRanks:
         most = np.minimum(counts, np.diff(edges) * self._parts)
         self._reached, self._given = (np.append(0, np.cumsum(each)) for each in (counts, most))
 
-    def _counted(self, start: int, stop: int) -> tuple[Integers, Integers]:
+    def _count_bins(self, start: int, stop: int) -> tuple[Integers, Integers]:
         """The edges of about 2**12 bins from ``start`` up to ``stop``, and how many records are in each."""
         shift = bin_shift(stop - start)
         first, after = start >> shift, ((stop - 1) >> shift) + 1
-        places, found = self._ask(shift, first, after)
+        places, found = self._query_distances(shift, first, after)
         counts = np.zeros(after - first, np.int64)
         counts[places - first] = found
         return np.minimum(np.arange(first, after + 1, dtype=np.int64) << shift, stop), counts
 
-    def _refined(self, place: int, most: int) -> bool:
+    def _refine(self, place: int, most: int) -> bool:
         """Count a bin in smaller ones if a query of it may give more than ``most`` steps; whether it was."""
         start, stop = self._edges[place : place + 2].tolist()
         if self._given[place + 1] - self._given[place] <= most or stop - start == 1:
             return False
-        edges, counts = self._counted(start, stop)
+        edges, counts = self._count_bins(start, stop)
         self._compare(int(counts.sum()), place, place + 1)
         self._set(
             np.concatenate([self._edges[:place], edges, self._edges[place + 2 :]]),
@@ -487,42 +491,42 @@ class HistogramRanks:
 
     # ------------------------------------------------------------ steps
 
-    def _holding(self, left: int, right: int) -> _Held:
+    def _steps_of_bins(self, left: int, right: int) -> _FetchedSteps:
         """The steps of these bins, and perhaps of others."""
-        for held in self._held:
+        for held in self._fetched:
             if held.start <= self._edges[left] and self._edges[right] <= held.stop:
                 return held
         self._read += int(self._reached[right] - self._reached[left])
         whole = self.rows <= FEW or (self._read >= self.rows and self._given[-1] <= AT_ONCE)
         if whole:
             left, right = 0, len(self._counts)
-        found = self._fetched(left, right)
-        others = [] if whole else self._held
+        found = self._fetch(left, right)
+        others = [] if whole else self._fetched
         size = sum(len(one.distances) for one in (*others, found))
-        self._held = [*others, found] if size <= AT_ONCE else [found]
+        self._fetched = [*others, found] if size <= AT_ONCE else [found]
         return found
 
-    def _fetched(self, left: int, right: int) -> _Held:
+    def _fetch(self, left: int, right: int) -> _FetchedSteps:
         """The steps of these bins, by as few queries as their number allows."""
         start, stop = int(self._edges[left]), int(self._edges[right])
         if stop - start == right - left:
             places = np.flatnonzero(self._counts[left:right])
-            return _Held(start, stop, start + places, self._counts[left + places])
+            return _FetchedSteps(start, stop, start + places, self._counts[left + places])
         found, at = [], left
         while self._edges[at] < stop:
-            if self._refined(at, AT_ONCE):
+            if self._refine(at, AT_ONCE):
                 continue
             # as many bins as keep the result below the limit, but at least one
             upto = int(np.searchsorted(self._given, self._given[at] + AT_ONCE, side="right")) - 1
             upto = min(max(upto, at + 1), int(np.searchsorted(self._edges, stop)))
             if self._reached[upto] > self._reached[at]:
-                found.append(self._ask(0, int(self._edges[at]), int(self._edges[upto])))
+                found.append(self._query_distances(0, int(self._edges[at]), int(self._edges[upto])))
                 self._compare(int(found[-1][1].sum()), at, upto)
             at = upto
-        distances, counts = (_joined([part[place] for part in found]) for place in (0, 1))
-        return _Held(start, stop, distances, counts)
+        distances, counts = (_concatenate([part[place] for part in found]) for place in (0, 1))
+        return _FetchedSteps(start, stop, distances, counts)
 
-    def _ask(self, shift: int, start: int, stop: int) -> tuple[Integers, Integers]:
+    def _query_distances(self, shift: int, start: int, stop: int) -> tuple[Integers, Integers]:
         """The distances that records have, in 2**shift, from ``start`` up to ``stop``, and how many."""
         library = narwhals()
         # whole numbers below 2**33 times powers of two: all of this is exact
@@ -553,20 +557,20 @@ class HistogramRanks:
 
         found = self._query(plan)
         self._parts = max(len(found), 1)
-        keys, counts = (_joined([part[name].to_numpy() for part in found]) for name in ("key", "n"))
+        keys, counts = (_concatenate([part[name].to_numpy() for part in found]) for name in ("key", "n"))
         whole = shift or all(
             np.array_equal(part["most"].to_numpy(), part["key"].to_numpy()) for part in found
         )
         if not (whole and ((keys >= start) & (keys < stop)).all()):
             raise EngineError(f"{self._engine} does not add doubles as the processor does.")
-        return _merged(keys, counts)
+        return _merge_counts(keys, counts)
 
 
-def _joined(arrays: list[Any]) -> Integers:
+def _concatenate(arrays: list[Any]) -> Integers:
     return np.concatenate([np.zeros(0, np.int64), *(array.astype(np.int64) for array in arrays)])
 
 
-def _merged(keys: Integers, counts: Integers) -> tuple[Integers, Integers]:
+def _merge_counts(keys: Integers, counts: Integers) -> tuple[Integers, Integers]:
     """Each key once, in order, with all its counts: parts of a frame have theirs."""
     order = np.argsort(keys)
     keys, counts = keys[order], counts[order]

@@ -25,9 +25,9 @@ from pdprivacy.engine import Columns
 from pdprivacy.engine.blocks import LARGEST
 from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
 from pdprivacy.engine_narwhals.engines import (
-    framed,
     in_partitions,
     narwhals,
+    narwhals_frame,
     quoted_for_duckdb,
     quoted_for_spark,
 )
@@ -60,7 +60,7 @@ class Piecewise:
 
     def on_arrow(self, table: Any) -> Any:
         """The step, of a table of Arrow."""
-        made, keep = self._computed(pandas_of(table.select(list(self.reads)), self._dates))
+        made, keep = self._compute(pandas_of(table.select(list(self.reads)), self._dates))
         for name, values in made:
             place = table.schema.get_field_index(name)
             table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
@@ -68,7 +68,7 @@ class Piecewise:
 
     def on_pandas(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The step, of a partition of Dask."""
-        made, keep = self._computed(plain(frame[list(self.reads)]))
+        made, keep = self._compute(plain(frame[list(self.reads)]))
         found = frame.copy(deep=False)
         for name, values in made:
             found[name] = pd.array(values, dtype=pd.ArrowDtype(values.type))
@@ -78,7 +78,7 @@ class Piecewise:
         """The step, of a frame of Polars."""
         import polars
 
-        made, keep = self._computed(_pandas_of_polars(frame.select(self.reads), self._dates))
+        made, keep = self._compute(_pandas_of_polars(frame.select(self.reads), self._dates))
         found = frame.with_columns([_series(name, values) for name, values in made])
         return found if keep is None else found.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
 
@@ -86,7 +86,7 @@ class Piecewise:
     def _dates(self) -> frozenset[Hashable]:
         return frozenset(column.name for column in self.made if column.timeline is not None)
 
-    def _computed(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
+    def _compute(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
         import pyarrow as pa
 
         made, keep = self.run(frame)
@@ -435,13 +435,13 @@ def _whole(numbers: NDArray[Any]) -> Integers:
 def excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
     """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
     if engine == "Dask":
-        parts = in_partitions(_gathered(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
-        found = [_crowd(units, most) for units in parts]
+        parts = in_partitions(_gather_units(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
+        found = [_excess_of_units(units, most) for units in parts]
         return sum(over for over, _ in found), sum(nobody for _, nobody in found)
     if engine == "PyArrow":
-        return _crowd(_of_arrow(frame.column(unit)), most)
+        return _excess_of_units(_of_arrow(frame.column(unit)), most)
     library = narwhals()
-    read = framed(frame.relation() if isinstance(frame, ArrowPieces) else frame)
+    read = narwhals_frame(frame.relation() if isinstance(frame, ArrowPieces) else frame)
     name = library.col(unit)
     gone = name.is_null()
     if read.collect_schema()[unit].is_float():
@@ -492,7 +492,7 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         numbered = frame.withColumn(place, f.row_number().over(window))
         return numbered.filter(f.col(place) <= most).select(*columns)
     if engine == "Dask":
-        kept = _gathered(frame, unit).map_partitions(_lowest, unit, most, key, meta=frame._meta)
+        kept = _gather_units(frame, unit).map_partitions(_lowest_hashes, unit, most, key, meta=frame._meta)
         # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
         return kept.optimize()
     units = unit_codes(_of_arrow(frame.column(unit)))
@@ -504,22 +504,22 @@ def _of_arrow(names: Any) -> pd.Series[Any]:
     return pd.Series(pd.arrays.ArrowExtensionArray(names))
 
 
-def _lowest(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
+def _lowest_hashes(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
     """The records with the lowest hashes of each unit."""
     hashes = np.full(len(frame), key, dtype=np.uint64)
     for name in frame.columns:
-        hashes = _mixed(hashes ^ _hashed(frame[name]))
+        hashes = _mix(hashes ^ _hashes(frame[name]))
     return frame.iloc[lowest_of_each(unit_codes(frame[unit]), hashes, most)]
 
 
-def _mixed(words: Words) -> Words:
+def _mix(words: Words) -> Words:
     """The last step of splitmix64, a permutation of 64 bits."""
     for shift, times in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         words = (words ^ (words >> np.uint64(shift))) * np.uint64(times)
     return words
 
 
-def _hashed(cells: pd.Series[Any]) -> Words:
+def _hashes(cells: pd.Series[Any]) -> Words:
     """A number for each cell, equal for equal cells, whatever other cells there are and how they are kept.
 
     pandas' own depends on that: a null makes doubles of integers.
@@ -531,22 +531,22 @@ def _hashed(cells: pd.Series[Any]) -> Words:
         # integers that share a double differ in nothing else: they may replace each other
         numbers = filled(cells).astype(np.float64) + 0.0
         numbers[gone] = np.nan
-        return np.where(gone, np.uint64(1), _mixed(numbers.view(np.uint64)))
+        return np.where(gone, np.uint64(1), _mix(numbers.view(np.uint64)))
     texts = np.array([f"{cell}" for cell in cells.astype(object)], dtype=object)
     texts[gone] = ""
     return np.where(gone, np.uint64(1), pd.util.hash_array(texts).astype(np.uint64))
 
 
-def _gathered(frame: Any, unit: Hashable) -> Any:
+def _gather_units(frame: Any, unit: Hashable) -> Any:
     """A Dask frame with all records of a unit in one partition."""
     place = f"place_{uuid.uuid4().hex}"
     kind = str(frame._meta[unit].dtype)
     meta = frame._meta.assign(**{place: np.zeros(0, dtype=np.uint64)})
-    placed = frame.map_partitions(_placed, unit, place, kind, meta=meta)
+    placed = frame.map_partitions(_with_unit_hash, unit, place, kind, meta=meta)
     return placed.shuffle(on=place)[list(frame.columns)]
 
 
-def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.DataFrame:
+def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.DataFrame:
     """A partition with a number for each unit, equal where units are, whatever else it holds."""
     units = frame[unit]
     if str(units.dtype) != kind:
@@ -563,10 +563,10 @@ def _placed(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.Da
             "The column of the unit holds objects that are not strings.",
             "give it a type, such as int64 or str",
         )
-    return frame.assign(**{place: _hashed(units)})
+    return frame.assign(**{place: _hashes(units)})
 
 
-def _crowd(units: pd.Series[Any], most: int) -> tuple[int, int]:
+def _excess_of_units(units: pd.Series[Any], most: int) -> tuple[int, int]:
     codes = unit_codes(units)
     sizes = np.bincount(codes[codes >= 0])
     return int(np.maximum(sizes - most, 0).sum()), int((codes < 0).any())

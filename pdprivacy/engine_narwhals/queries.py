@@ -23,7 +23,7 @@ import pandas as pd
 from pdprivacy.domain import Column
 from pdprivacy.engine.pandas_engine import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
-from pdprivacy.engine_narwhals.engines import guarded, narwhals, no_such_name
+from pdprivacy.engine_narwhals.engines import is_field_name, narwhals, run_guarded
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.types import Integers
@@ -118,7 +118,7 @@ class _Groups:
             return places
 
         # Python may be unable to hold a label, and the error would show which
-        return guarded("the cells of its groups", self.engine, read_codes)
+        return run_guarded("the cells of its groups", self.engine, read_codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Queries:
         """Return the type of a column; InvalidDataError or ParameterError where it cannot be read."""
         if column.name not in self.schema:
             raise InvalidDataError(f"column {column.name!r} is declared and not in the frame.")
-        if self.engine == "Spark" and no_such_name(column.name):
+        if self.engine == "Spark" and is_field_name(column.name):
             raise ParameterError(
                 f"Spark reads the name {column.name!r} as a field of another column.",
                 "rename it by frame.withColumnRenamed(...), to a name without dots and backticks",

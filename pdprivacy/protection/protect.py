@@ -282,8 +282,8 @@ def _of_pandas(
     left, quality, seeded, dropped = found.frame, found.quality, False, found.dropped
     if codes is not None:
         stay = bounded(codes, asked.most, source)
-        crowd = int(len(stay) - stay.sum())
-        quality, dropped = _with_dropped(quality, asked.unit, crowd), dropped + crowd
+        excess = int(len(stay) - stay.sum())
+        quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess
         left, codes = _chosen(left, stay), codes[stay]
         seeded = source.seeded
     omitted, lineage = (dropped, len(frame)), asked.lineage
@@ -348,7 +348,7 @@ def _of_engine(
     _warn_of_unchecked(frame.engine, schema)
     names = list(domain)
     units = [] if asked.unit is None or asked.unit in names else [asked.unit]
-    source = frame.select([*names, *units]).owned()
+    source = frame.select([*names, *units]).in_own_memory()
     source.check(domain)
     source = _counted_elsewhere(source, domain)
     pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
@@ -360,8 +360,8 @@ def _of_engine(
     if asked.on_invalid == "drop":
         source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, kept(piece, domain))))
     if asked.unit is not None:
-        crowd = source.crowd(asked.unit, asked.most)
-        quality, dropped = _with_dropped(quality, asked.unit, crowd), dropped + crowd
+        excess = source.excess(asked.unit, asked.most)
+        quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess
         source = source.bounded(asked.unit, asked.most).select(names)
     outside = [column for column in domain.columns if found.columns[column.name].outside]
     if asked.on_invalid == "clip" and outside:

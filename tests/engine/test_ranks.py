@@ -309,7 +309,7 @@ def test_no_more_is_remembered_than_one_query_gives(monkeypatch):
     ranks = NarwhalsEngine(numbers(SPREAD)).ranks(grid)
     for place in range(0, 140_000, 9000):
         window = ranks.between(place, place + 9000)
-        assert sum(len(held.distances) for held in ranks._held) <= max(30_000, len(window.values))
+        assert sum(len(held.distances) for held in ranks._fetched) <= max(30_000, len(window.values))
 
 
 # ---------------------------------------------------------------- faults

@@ -276,9 +276,9 @@ def test_frames_in_slices_give_the_same(engine, monkeypatch):
 def test_one_call_is_one_query(engine, monkeypatch):
     """A lazy frame may be expensive to read, and may differ from one reading to the next."""
     asked: list[str] = []
-    true = narwhals_engine.guarded
+    true = narwhals_engine.run_guarded
     monkeypatch.setattr(
-        narwhals_engine, "guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+        narwhals_engine, "run_guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
     )
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
     numbers = [quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True)]
@@ -323,10 +323,10 @@ def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(e
     if rows == 0 and engine in ("Spark", *TYPELESS):
         pytest.skip("a frame without records may have lost its types")
     asked: list[str] = []
-    true = narwhals_engine.guarded
+    true = narwhals_engine.run_guarded
     found = NarwhalsEngine(frame_of(engine, table))
     monkeypatch.setattr(
-        narwhals_engine, "guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+        narwhals_engine, "run_guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
     )
     by_itself = Read("ranks", (quantity(NUMBER, "t"),))
     answers = found.collect([READS[0], by_itself, *READS])
@@ -339,7 +339,7 @@ def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(e
 
 def test_no_reads_are_no_query(monkeypatch):
     found = NarwhalsEngine(everyday(12))
-    monkeypatch.setattr(narwhals_engine, "guarded", lambda *_: pytest.fail("something is read"))
+    monkeypatch.setattr(narwhals_engine, "run_guarded", lambda *_: pytest.fail("something is read"))
     assert found.collect([]) == {}
     assert found.collect([Read("ranks", (quantity(NUMBER, "t"),))]) == {}
 
@@ -350,7 +350,7 @@ def test_no_reads_are_no_query(monkeypatch):
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
 def test_what_an_engine_cannot_do_is_refused_by_name_before_it_reads(engine, monkeypatch):
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
-    monkeypatch.setattr(narwhals_engine, "guarded", lambda *_: pytest.fail("something is read"))
+    monkeypatch.setattr(narwhals_engine, "run_guarded", lambda *_: pytest.fail("something is read"))
     name = {"Dask": "Dask", "DuckDB": "DuckDB", "Polars": "Polars"}.get(engine.split()[-1], engine.split()[0])
     number = quantity(NUMBER, "t")
     with pytest.raises(
