@@ -32,7 +32,7 @@ from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
 from pdprivacy.protection.protect import protect
 from pdprivacy.release import execute as gate
-from pdprivacy.release.spec import Asked
+from pdprivacy.release.spec import MethodCall
 from pdprivacy.releases import PLANNED, RELEASING
 from pdprivacy.types import Labels
 
@@ -67,7 +67,9 @@ def _method(
             try:
                 first = receiver(self)
                 result = function(first, *args, **kwargs)
-                return gate.execute(result, Asked(function, (first, *args), kwargs)) if executed else result
+                return (
+                    gate.execute(result, MethodCall(function, (first, *args), kwargs)) if executed else result
+                )
             except TypeError:
                 wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
                 if wrong is None:

@@ -45,7 +45,7 @@ from pdprivacy.cell_types import (
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
-from pdprivacy.expressions.cells import counted, double, moved_within, place_of, places_of
+from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 from pdprivacy.types import Floats, Mask
@@ -242,7 +242,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
                 changed[column.name] = (
                     _clipped(faults[column.name])
                     if column.timeline is None
-                    else moved_within(frame[column.name], column)
+                    else clipped_dates(frame[column.name], column)
                 )
     conformed = frame.assign() if not changed else frame.copy(deep=False)
     for name, values in changed.items():
@@ -439,9 +439,9 @@ _TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
 
 def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     """Return a mask of the declared labels, compared by hash and equality, as the engine does."""
-    places = places_of(categories)
+    places = label_positions(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        is_declared = np.array([*(place_of(label, places) for label in values.cat.categories), -1]) >= 0
+        is_declared = np.array([*(label_position(label, places) for label in values.cat.categories), -1]) >= 0
         return is_declared[values.cat.codes.to_numpy()]
     if values.dtype != object and str(values.dtype) not in _TEXT:
         values = pd.Series(np.asarray(values.array, dtype=object), dtype=object)
@@ -451,7 +451,7 @@ def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
             return np.asarray(values.isin(list(categories)).to_numpy(dtype=bool))
         except Exception:  # cells without a hash, or labels that this dtype cannot hold
             pass
-    return np.array([place_of(cell, places) >= 0 for cell in values], dtype=bool)
+    return np.array([label_position(cell, places) >= 0 for cell in values], dtype=bool)
 
 
 def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:

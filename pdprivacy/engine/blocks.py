@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
-from pdprivacy.expressions.cells import double, place_of, places_of
+from pdprivacy.expressions.cells import double, label_position, label_positions
 from pdprivacy.types import Floats, Integers, Mask
 
 Reader: TypeAlias = Callable[[int, int], Any]
@@ -207,7 +207,7 @@ def _number_codes(values: Any, labels: Sequence[float]) -> Reader:
 
 def _hashed_codes(values: Any, labels: Sequence[Any]) -> Reader:
     """Return a reader of labels of any type, compared by hash and equality."""
-    places = places_of(labels)
+    places = label_positions(labels)
     nowhere = len(labels)
     # pandas looks up texts only: for other labels it would infer one type for all labels or all cells
     texts = all(type(label) is str for label in labels)
@@ -223,7 +223,7 @@ def _hashed_codes(values: Any, labels: Sequence[Any]) -> Reader:
             except Exception:  # cells without a hash, and all others that pandas cannot look up
                 found = None
         if found is None:
-            found = np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
+            found = np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
         found[found < 0] = nowhere
         found[pd.isna(cells)] = -1
         return found

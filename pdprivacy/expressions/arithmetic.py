@@ -46,15 +46,15 @@ class Term:
     fills: bool = False
 
 
-def _fits(within: Range) -> bool:
+def _fits_int64(within: Range) -> bool:
     return INTEGERS[0] <= within[0] and within[1] <= INTEGERS[1]
 
 
-def _bounded(within: Range) -> bool:
+def _is_finite(within: Range) -> bool:
     return all(map(math.isfinite, within))
 
 
-def _doubles(term: Term) -> Range:
+def _double_range(term: Term) -> Range:
     return float(term.within[0]), float(term.within[1])
 
 
@@ -66,7 +66,7 @@ def constant(value: int | float) -> Term | None:
     """
     if not finite(value):
         return None
-    if isinstance(value, int) and _fits((value, value)):
+    if isinstance(value, int) and _fits_int64((value, value)):
         return Term((value, value), True, True, False, value)
     return Term((float(value), float(value)), False, True, False, float(value))
 
@@ -90,7 +90,7 @@ def column_term(column: Column) -> Term:
         )
     if column.kind != "float" and column.lower is not None and column.upper is not None:
         within: Range = (int(column.lower), int(column.upper))
-        if _fits(within):
+        if _fits_int64(within):
             return Term(within, True, True, column.nullable, column)
     low = -math.inf if column.lower is None else float(column.lower)
     high = math.inf if column.upper is None else float(column.upper)
@@ -113,22 +113,22 @@ def days_between(one: Column | float, other: Column | float) -> Term:
         origin = timeline.origin * many
         if isinstance(side, Column):
             numbers = column_term(replace(side, timeline=None))
-            parts.append(combined(OPERATIONS[ast.Mult], numbers, _known(int(many))))
+            parts.append(operation_term(OPERATIONS[ast.Mult], numbers, _constant_term(int(many))))
             shift.append(origin)
         else:
-            parts.append(_known(0))
+            parts.append(_constant_term(0))
             shift.append(origin + Fraction(side) * many)
     apart = shift[0] - shift[1]
-    whole = combined(OPERATIONS[ast.Sub], parts[0], parts[1])
-    units = combined(
-        OPERATIONS[ast.Add], whole, _known(int(apart) if apart.denominator == 1 else float(apart))
+    whole = operation_term(OPERATIONS[ast.Sub], parts[0], parts[1])
+    units = operation_term(
+        OPERATIONS[ast.Add], whole, _constant_term(int(apart) if apart.denominator == 1 else float(apart))
     )
     if finest.unit == "D":
         return units
-    return combined(OPERATIONS[ast.Div], units, _known(int(1 / finest.units("D"))))
+    return operation_term(OPERATIONS[ast.Div], units, _constant_term(int(1 / finest.units("D"))))
 
 
-def _known(value: int | float) -> Term:
+def _constant_term(value: int | float) -> Term:
     found = constant(value)
     assert found is not None
     return found
@@ -136,26 +136,26 @@ def _known(value: int | float) -> Term:
 
 def negated(term: Term) -> Term:
     """``-x``, which rounds nothing."""
-    return _exact(term, intervals.negate, np.negative)
+    return _exact_term(term, intervals.negate, np.negative)
 
 
 def absolute(term: Term) -> Term:
     """``|x|``, which rounds nothing."""
-    return _exact(term, intervals.absolute, np.absolute)
+    return _exact_term(term, intervals.absolute, np.absolute)
 
 
-def _exact(term: Term, ends: Callable[[Range], Range], run: Callable[..., Any]) -> Term:
+def _exact_term(term: Term, ends: Callable[[Range], Range], run: Callable[..., Any]) -> Term:
     within = ends(term.within)
-    whole = term.whole and _fits(within)
+    whole = term.whole and _fits_int64(within)
     if not whole:
-        within = ends(_doubles(term))
+        within = ends(_double_range(term))
     return Term(within, whole, term.finite, term.nullable, run=run, parts=(term,))
 
 
 def clipped(term: Term, lower: int | float | None = None, upper: int | float | None = None) -> Term:
     """The values moved between two constants; whole numbers stay whole between whole constants."""
     ends = [end for end in (lower, upper) if end is not None]
-    whole = term.whole and all(isinstance(end, int) and _fits((end, end)) for end in ends)
+    whole = term.whole and all(isinstance(end, int) and _fits_int64((end, end)) for end in ends)
     low, high = (
         min(max(end, -math.inf if lower is None else lower), math.inf if upper is None else upper)
         for end in term.within
@@ -165,7 +165,7 @@ def clipped(term: Term, lower: int | float | None = None, upper: int | float | N
     def run(array: Any, dtype: Any = None) -> Any:
         return np.clip(np.asarray(array, dtype=dtype), lower, upper)
 
-    finite = term.finite or _bounded(within)
+    finite = term.finite or _is_finite(within)
     return Term(within, whole, finite, term.nullable, run=run, parts=(term,))
 
 
@@ -173,8 +173,8 @@ def filled(term: Term, value: int | float) -> Term:
     """The values with a constant in place of nulls."""
     if not term.nullable:
         return term
-    whole = term.whole and isinstance(value, int) and _fits((value, value))
-    low, high = term.within if whole else _doubles(term)
+    whole = term.whole and isinstance(value, int) and _fits_int64((value, value))
+    low, high = term.within if whole else _double_range(term)
     within = (min(low, value), max(high, value))
 
     def run(array: Any, null: Any = None, dtype: Any = None) -> Any:
@@ -187,10 +187,10 @@ def filled(term: Term, value: int | float) -> Term:
 # ---------------------------------------------------------------- powers
 
 
-def times(base: Any, exponent: int) -> Any:
+def whole_power(base: Any, exponent: int) -> Any:
     """``base`` to a whole power by multiplication: in doubles, in the same order for every number.
 
-    >>> times(1.5, 3)
+    >>> whole_power(1.5, 3)
     3.375
     """
     result = None
@@ -207,17 +207,17 @@ def raised(base: Term, exponent: int) -> Term:
     """``base ** exponent`` for a whole exponent that is not negative."""
     if base.whole:
         within = intervals.power(base.within, exponent, pow)
-        if _fits(within):
+        if _fits_int64(within):
             return replace(
                 base, within=within, leaf=None, run=lambda array: np.power(array, exponent), parts=(base,)
             )
-    within = intervals.power(_doubles(base), exponent, lambda x, n: times(x, n) if n else 1.0)
+    within = intervals.power(_double_range(base), exponent, lambda x, n: whole_power(x, n) if n else 1.0)
 
     def run(array: Any, dtype: Any) -> Any:
         doubles = np.asarray(array, dtype=dtype)
-        return times(doubles, exponent) if exponent else np.where(np.isnan(doubles), np.nan, 1.0)
+        return whole_power(doubles, exponent) if exponent else np.where(np.isnan(doubles), np.nan, 1.0)
 
-    return Term(within, False, _bounded(within), base.nullable, run=run, parts=(base,))
+    return Term(within, False, _is_finite(within), base.nullable, run=run, parts=(base,))
 
 
 # ---------------------------------------------------------------- operations on two terms
@@ -237,36 +237,38 @@ class _Operation:
     undefined: Callable[[Term, Term], bool]
 
 
-def combined(operation: _Operation, one: Term, other: Term) -> Term:
+def operation_term(operation: _Operation, one: Term, other: Term) -> Term:
     """The term of an operation on two terms."""
     nullable = one.nullable or other.nullable
     divides = operation.run in (np.floor_divide, np.mod)
     if operation.whole_ends and one.whole and other.whole and not (divides and holds_zero(other.within)):
         within = operation.whole_ends(one.within, other.within)
-        if _fits(within):
+        if _fits_int64(within):
             return Term(within, True, True, nullable, run=operation.run, parts=(one, other))
-    within = operation.ends(_doubles(one), _doubles(other))
+    within = operation.ends(_double_range(one), _double_range(other))
     nullable = nullable or operation.undefined(one, other)
-    return Term(within, False, _bounded(within), nullable, run=operation.run, parts=(one, other))
+    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(one, other))
 
 
-def _infinite(term: Term, sign: int) -> bool:
+def _may_be_infinite(term: Term, sign: int) -> bool:
     """Return whether values of the term may be infinite with this sign."""
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
-def _cancel(one: Term, other: Term, same: int) -> bool:
+def _may_cancel(one: Term, other: Term, same: int) -> bool:
     """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
-    return any(_infinite(one, sign) and _infinite(other, same * sign) for sign in (1, -1))
+    return any(_may_be_infinite(one, sign) and _may_be_infinite(other, same * sign) for sign in (1, -1))
 
 
-def _zeros(one: Term, other: Term) -> bool:
+def _may_be_zeros(one: Term, other: Term) -> bool:
     return holds_zero(one.within) and holds_zero(other.within)
 
 
 OPERATIONS: dict[type[ast.operator], _Operation] = {
-    ast.Add: _Operation(np.add, intervals.add, intervals.add, lambda x, y: _cancel(x, y, -1)),
-    ast.Sub: _Operation(np.subtract, intervals.subtract, intervals.subtract, lambda x, y: _cancel(x, y, 1)),
+    ast.Add: _Operation(np.add, intervals.add, intervals.add, lambda x, y: _may_cancel(x, y, -1)),
+    ast.Sub: _Operation(
+        np.subtract, intervals.subtract, intervals.subtract, lambda x, y: _may_cancel(x, y, 1)
+    ),
     ast.Mult: _Operation(
         np.multiply,
         intervals.multiply,
@@ -274,13 +276,13 @@ OPERATIONS: dict[type[ast.operator], _Operation] = {
         lambda x, y: (not x.finite and holds_zero(y.within)) or (not y.finite and holds_zero(x.within)),
     ),
     ast.Div: _Operation(
-        np.divide, intervals.divide, None, lambda x, y: _zeros(x, y) or not (x.finite or y.finite)
+        np.divide, intervals.divide, None, lambda x, y: _may_be_zeros(x, y) or not (x.finite or y.finite)
     ),
     ast.FloorDiv: _Operation(
         np.floor_divide,
         intervals.floor_divide,
         intervals.floor_divide_whole,
-        lambda x, y: _zeros(x, y) or not x.finite,
+        lambda x, y: _may_be_zeros(x, y) or not x.finite,
     ),
     ast.Mod: _Operation(
         np.mod, intervals.modulo, intervals.modulo_whole, lambda x, y: holds_zero(y.within) or not x.finite

@@ -40,7 +40,7 @@ from pdprivacy.expressions.steps import (
 from pdprivacy.timeline import FIELDS
 
 
-class _Known(Domain):
+class _ReadableColumns(Domain):
     """The declared columns and, by name only, those that earlier expressions made."""
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class _Known(Domain):
         """Add a column, or replace the column of its name."""
         self._by_name[column.name] = column
 
-    def whole(self) -> Domain:
+    def to_domain(self) -> Domain:
         """Return the domain of all these columns."""
         return Domain(tuple(self._by_name.values()))
 
@@ -100,7 +100,7 @@ def assign(
     _check_levels(domain, expressions)
     made: dict[Hashable, Cells] = {}
     reads: dict[Hashable, None] = {}
-    known = _Known(domain.columns)
+    known = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
         if name in known:
             own(known[name], "assign")
@@ -110,13 +110,13 @@ def assign(
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
             reader = ExpressionReader(syntax, known, what)
-            column, cells = _new(reader, syntax.node, name, asked.get(name))
+            column, cells = _new_column(reader, syntax.node, name, asked.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
         reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
         made[name] = cells
         known.add(column)
-    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), made)
+    return Transform(_text(expressions, bounds), known.to_domain(), tuple(reads), made)
 
 
 def _text(
@@ -180,23 +180,23 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
 
 
-def _new(
+def _new_column(
     reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
 ) -> tuple[Column, Cells]:
     """A new column: what is declared of it, and its cells."""
-    if (copied := _copied(reader, node)) is not None:
+    if (copied := _copied_column(reader, node)) is not None:
         column, cells = replace(copied[0], name=name, role=None), copied[1]
     elif _is_condition(node):
         condition = reader.condition(node)
         column = Column(name, "boolean", categories=possible(condition, reader.domain))
-        cells = _outcomes(condition, column)
+        cells = _truth_cells(condition, column)
     else:
-        return _computed(reader, node, name, ends)
+        return _computed_column(reader, node, name, ends)
     if ends is None:
         return column, cells
     if column.kind not in NUMERIC:
         raise ParameterError(f"'bounds' of {name!r} are for numbers (it is of kind {column.kind!r}).")
-    return _computed(reader, node, name, ends)
+    return _computed_column(reader, node, name, ends)
 
 
 def _is_condition(node: ast.expr) -> bool:
@@ -208,7 +208,7 @@ def _is_condition(node: ast.expr) -> bool:
     return False
 
 
-def _copied(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | None:
+def _copied_column(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | None:
     """A declared column, perhaps clipped or filled; None for any other expression."""
     match node:
         case ast.Name():
@@ -217,8 +217,8 @@ def _copied(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | 
         case ast.Attribute(value=ast.Attribute(attr="dt")):
             return date_field(reader, node)
         case ast.Call(func=ast.Attribute(value=base, attr=method)) if method in METHODS:
-            if (before := _copied(reader, base)) is not None:
-                return _moved(*before, method, reader.arguments(node))
+            if (before := _copied_column(reader, base)) is not None:
+                return _changed_column(*before, method, reader.arguments(node))
     return None
 
 
@@ -248,7 +248,9 @@ def date_field(reader: ExpressionReader, node: ast.Attribute) -> tuple[Column, C
     return made, mapped(column, made, take)
 
 
-def _moved(column: Column, cells: Cells, method: str, constants: dict[str, Any]) -> tuple[Column, Cells]:
+def _changed_column(
+    column: Column, cells: Cells, method: str, constants: dict[str, Any]
+) -> tuple[Column, Cells]:
     """A column after ``clip`` or ``fillna``."""
     domain = Domain((column,))
     if method == "clip":
@@ -261,11 +263,11 @@ def _moved(column: Column, cells: Cells, method: str, constants: dict[str, Any])
     return step.domain[column.name], lambda read, index: then({column.name: cells(read, index)}, index)
 
 
-def _outcomes(condition: Condition, column: Column) -> Cells:
+def _truth_cells(condition: Condition, column: Column) -> Cells:
     return lambda read, index: column_of(truths(condition, read), None, column, index)
 
 
-def _computed(
+def _computed_column(
     reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
 ) -> tuple[Column, Cells]:
     term = reader.term(node)

@@ -168,7 +168,7 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
 def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
     """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
     values = dense(values)
-    places = places_of(labels)
+    places = label_positions(labels)
     if isinstance(values.dtype, pd.CategoricalDtype):
         found, uniques = values.cat.codes.to_numpy(), values.cat.categories
     else:
@@ -176,25 +176,25 @@ def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
             found, uniques = pd.factorize(values)
         except Exception:  # cells without a hash, or that raise when compared
             cells = values.to_numpy(dtype=object)
-            return np.array([place_of(cell, places) for cell in cells], dtype=np.int64)
-    table = np.array([*(place_of(label, places) for label in uniques), -1], dtype=np.int64)
+            return np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
+    table = np.array([*(label_position(label, places) for label in uniques), -1], dtype=np.int64)
     return np.asarray(table[found])
 
 
-def places_of(labels: Sequence[Any]) -> dict[Any, int]:
-    """The place of each label, for `place_of`."""
-    return {_of_pandas(label): place for place, label in enumerate(labels)}
+def label_positions(labels: Sequence[Any]) -> dict[Any, int]:
+    """The place of each label, for `label_position`."""
+    return {_pandas_time(label): place for place, label in enumerate(labels)}
 
 
-def place_of(cell: Any, places: dict[Any, int]) -> int:
+def label_position(cell: Any, places: dict[Any, int]) -> int:
     """Return the place of the label that a cell equals, by hash and equality; -1 for any other cell."""
     try:
-        return places.get(_of_pandas(cell), -1)
+        return places.get(_pandas_time(cell), -1)
     except Exception:
         return -1
 
 
-def _of_pandas(cell: Any) -> Any:
+def _pandas_time(cell: Any) -> Any:
     """Return times of numpy, which hash differently, as times of pandas, which columns hold."""
     if isinstance(cell, np.datetime64):
         return pd.Timestamp(cell)
@@ -234,8 +234,8 @@ def counted(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if isinstance(dtype, pd.CategoricalDtype):
         values = values.astype(dtype.categories.dtype)
     if values.dtype == object or values.dtype.kind == "O":
-        return _of_objects(values.astype(object), column, timeline)
-    return _of_index(_index(values), column, timeline, values.index)
+        return _numbers_of_objects(values.astype(object), column, timeline)
+    return _numbers_of_index(_index(values), column, timeline, values.index)
 
 
 def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
@@ -245,7 +245,7 @@ def _index(values: pd.Series[Any]) -> pd.DatetimeIndex:
     return pd.DatetimeIndex(values.array)
 
 
-def _of_index(
+def _numbers_of_index(
     dates: pd.DatetimeIndex, column: Column, timeline: Timeline, index: pd.Index[Any]
 ) -> pd.Series[Any]:
     null = np.asarray(dates.isna())
@@ -258,12 +258,12 @@ def _ends(column: Column) -> tuple[int, int]:
     return int(column.lower or 0), int(column.upper or 0)
 
 
-def _of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> pd.Series[Any]:
+def _numbers_of_objects(values: pd.Series[Any], column: Column, timeline: Timeline) -> pd.Series[Any]:
     """The numbers of cells that are dates or times of Python or pandas."""
     null = values.isna().to_numpy(dtype=bool)
     if timeline.zone is None and pd.api.types.infer_dtype(values, skipna=True) == "date":
         days = np.array(values.where(~null, None).tolist(), dtype="datetime64[D]").astype("datetime64[s]")
-        return _of_index(pd.DatetimeIndex(days), column, timeline, values.index)
+        return _numbers_of_index(pd.DatetimeIndex(days), column, timeline, values.index)
     found = [
         None if missing else _number(cell, timeline, *_ends(column))
         for cell, missing in zip(values.tolist(), null.tolist(), strict=True)
@@ -287,7 +287,7 @@ def _number(cell: Any, timeline: Timeline, lower: int, upper: int) -> int | str:
     return min(max(number, lower - 1), upper + 1)
 
 
-def counted_columns(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[Any]]:
+def date_numbers_of_frame(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[Any]]:
     """The columns of dates of a frame, or of a piece of one, as the numbers that they are read as."""
     return {
         column.name: counted(frame[column.name], column)
@@ -296,7 +296,7 @@ def counted_columns(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[
     }
 
 
-def moved_within(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+def clipped_dates(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     """A column of dates, those outside its bounds moved to the nearest bound."""
     timeline = column.timeline
     assert timeline is not None

@@ -25,7 +25,7 @@ from pdprivacy.expressions.intervals import Region, bits, declared_in
 from pdprivacy.hints import nearest
 from pdprivacy.types import Mask
 
-Condition: TypeAlias = "Comparison | Negated | Joined"
+Condition: TypeAlias = "Comparison | Negation | BooleanOperation"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
 
 
@@ -53,14 +53,14 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class Negation:
     """The negation of a condition."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class BooleanOperation:
     """Conditions joined by ``and`` (``every``) or by ``or``."""
 
     parts: tuple[Condition, ...]
@@ -123,12 +123,12 @@ def _timestamp(value: Any) -> pd.Timestamp | None:
 
 def possible(condition: Condition, domain: Domain) -> tuple[bool, ...]:
     """Return the truth values that the condition may have for declared records: False, True, or both."""
-    return tuple(value for value in (False, True) if narrow(condition, not value, domain) is not None)
+    return tuple(value for value in (False, True) if regions_where(condition, not value, domain) is not None)
 
 
-def narrowed(condition: Condition, domain: Domain) -> Domain | None:
+def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     """The declaration of the records that meet the condition; None if no declared record can."""
-    regions = narrow(condition, False, domain)
+    regions = regions_where(condition, False, domain)
     if regions is None:
         return None
     columns = []
@@ -142,21 +142,21 @@ def narrowed(condition: Condition, domain: Domain) -> Domain | None:
     return domain.replace(*columns)
 
 
-def narrow(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
+def regions_where(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
     """Return the regions where the condition is true (false, if negated); None if it never is."""
-    if isinstance(condition, Negated):
-        return narrow(condition.part, not negated, domain)
+    if isinstance(condition, Negation):
+        return regions_where(condition.part, not negated, domain)
     if isinstance(condition, Comparison):
-        region = _compared(condition, negated, domain[condition.name])
+        region = _comparison_region(condition, negated, domain[condition.name])
         return {condition.name: region} if region.values or region.null else None
-    parts = [narrow(part, negated, domain) for part in condition.parts]
+    parts = [regions_where(part, negated, domain) for part in condition.parts]
     met = [part for part in parts if part is not None]
     if condition.every != negated:
-        return _all(met) if len(met) == len(parts) else None
-    return _any(met) if met else None
+        return _intersected(met) if len(met) == len(parts) else None
+    return _hulls(met) if met else None
 
 
-def _all(parts: list[Regions]) -> Regions | None:
+def _intersected(parts: list[Regions]) -> Regions | None:
     met: Regions = {}
     for part in parts:
         for name, region in part.items():
@@ -166,7 +166,7 @@ def _all(parts: list[Regions]) -> Regions | None:
     return met
 
 
-def _any(parts: list[Regions]) -> Regions:
+def _hulls(parts: list[Regions]) -> Regions:
     return {
         name: Region.hull([part[name] for part in parts])
         for name in parts[0]
@@ -174,19 +174,19 @@ def _any(parts: list[Regions]) -> Regions:
     }
 
 
-def _compared(comparison: Comparison, negated: bool, column: Column) -> Region:
+def _comparison_region(comparison: Comparison, negated: bool, column: Column) -> Region:
     null = column.nullable and negated != (comparison.symbol == "null")
     declared = Region(True, null, column.lower, column.upper)
     if comparison.symbol == "null":
         return replace(declared, values=negated)
     if comparison.symbol == "in":
-        limit = _without if negated else _among
+        limit = _region_without if negated else _region_among
         return limit(declared, comparison, column)
     symbol = COMPLEMENT[comparison.symbol] if negated else comparison.symbol
-    return _beyond(declared, symbol, comparison.constants[0], column)
+    return _one_sided_region(declared, symbol, comparison.constants[0], column)
 
 
-def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Region:
+def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Column) -> Region:
     """The declared values on one side of a constant."""
     compare = ORDERINGS[symbol]
     below = symbol in ("<", "<=")
@@ -205,7 +205,7 @@ def _beyond(declared: Region, symbol: str, constant: Any, column: Column) -> Reg
     return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
 
 
-def _among(declared: Region, comparison: Comparison, column: Column) -> Region:
+def _region_among(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values among the constants; the constants are declared labels where any are declared."""
     labelled = column.kind in ("category", "boolean")
     held = [
@@ -227,7 +227,7 @@ def _among(declared: Region, comparison: Comparison, column: Column) -> Region:
     return declared.intersected(among)
 
 
-def _without(declared: Region, comparison: Comparison, column: Column) -> Region:
+def _region_without(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values except the constants."""
     if column.categories is not None:
         places = ((1 << len(column.categories)) - 1) & ~comparison.places
@@ -250,7 +250,7 @@ def _without(declared: Region, comparison: Comparison, column: Column) -> Region
 
 def truths(condition: Condition, read: Read) -> Mask:
     """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
-    if isinstance(condition, Negated):
+    if isinstance(condition, Negation):
         return ~truths(condition.part, read)
     if isinstance(condition, Comparison):
         values = dense(read[condition.name])
@@ -273,7 +273,7 @@ def _by_category(values: pd.Series[Any], compare: Callable[[pd.Series[Any]], Mas
     return np.append(of_categories, False)[values.cat.codes.to_numpy()]
 
 
-def _plain(result: Any) -> Mask:
+def _as_mask(result: Any) -> Mask:
     """A pandas truth column as an array; nulls are False."""
     if isinstance(result.dtype, np.dtype):
         return np.asarray(result, dtype=bool)
@@ -309,7 +309,7 @@ def _ordering(values: pd.Series[Any], symbol: str, constant: float) -> Mask:
         constant = int(constant)
     compare = ORDERINGS[symbol]
     try:
-        return _plain(compare(values, constant))
+        return _as_mask(compare(values, constant))
     except Exception:
         return _cell_by_cell(values, lambda cell: compare(cell, constant))
 
@@ -330,20 +330,20 @@ def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> Mask:
     met = np.zeros(len(values), dtype=bool)
     try:
         if types.is_object_dtype(dtype):
-            return _plain(values.isin(np.fromiter(constants, dtype=object)))
+            return _as_mask(values.isin(np.fromiter(constants, dtype=object)))
         if len(constants) > 8 and types.is_integer_dtype(dtype):
             # Constants have the dtype of the column: large integers take no detour over floats.
-            return _plain(values.isin(np.array(constants, dtype=limits.dtype)))
+            return _as_mask(values.isin(np.array(constants, dtype=limits.dtype)))
         if len(constants) > 8 and types.is_float_dtype(dtype):
             # As numpy numbers, since Arrow tells 0.0 from -0.0 here; of the width that == compares in.
             arrow = isinstance(dtype, pd.ArrowDtype)
             width: Any = np.float64 if arrow else getattr(dtype, "numpy_dtype", dtype)
             numbers = pd.Series(values.to_numpy(dtype=width, na_value=np.nan))
-            return _plain(numbers.isin(np.array(constants, dtype=width)))
+            return _as_mask(numbers.isin(np.array(constants, dtype=width)))
         if len(constants) > 8 and types.is_string_dtype(dtype):
-            return _plain(values.isin(list(constants)))
+            return _as_mask(values.isin(list(constants)))
         for constant in constants:
-            met |= _plain(values == constant)
+            met |= _as_mask(values == constant)
     except Exception:
         return _cell_by_cell(values, lambda cell: any(bool(cell == constant) for constant in constants))
     return met

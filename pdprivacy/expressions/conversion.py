@@ -71,8 +71,12 @@ def cut(
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
     given, edges = _edges(bins)
-    texts = _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(labels, edges)
-    place = functools.partial(_placed, edges=edges, right=bool(right), include_lowest=bool(include_lowest))
+    texts = (
+        _texts(given, bool(right), bool(include_lowest)) if labels is None else _checked_labels(labels, edges)
+    )
+    place = functools.partial(
+        _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
+    )
     renewed = Column(
         declared.name,
         "category",
@@ -162,7 +166,7 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
-def _given(labels: Any, edges: Floats) -> tuple[Any, ...]:
+def _checked_labels(labels: Any, edges: Floats) -> tuple[Any, ...]:
     single = isinstance(labels, np.ndarray) and labels.ndim == 0
     if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
@@ -179,7 +183,7 @@ def _given(labels: Any, edges: Floats) -> tuple[Any, ...]:
     return found
 
 
-def _placed(
+def _interval_positions(
     numbers: Floats, edges: Floats, *, right: bool, include_lowest: bool
 ) -> NDArray[np.signedinteger[Any]]:
     """The interval of each number as `pandas.cut` finds it, -1 for none."""
@@ -230,7 +234,7 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
             "private.dp.recode('region', {'north': 'other'}); a function may remember other rows.",
         )
     before = _labels(declared)
-    images = _images(declared, before, mapping)
+    images = _new_labels(declared, before, mapping)
     after = tuple(dict.fromkeys(image for image in images if image is not None))
     if not after:
         raise ParameterError(f"every label of column {column!r} would become null.")
@@ -239,7 +243,7 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     table = np.array([*(-1 if image is None else place[image] for image in images), -1])
 
     def recoded(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        places = table[_places(read[column], declared, before)]
+        places = table[_label_positions(read[column], declared, before)]
         if renewed.kind == "category":
             return labelled(places, after, index)
         kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
@@ -264,7 +268,7 @@ def _labels(column: Column) -> tuple[Any, ...]:
     )
 
 
-def _images(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
+def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
     """Return the new value of each declared label; None is null."""
     places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
     images = list(labels)
@@ -310,7 +314,7 @@ def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -
     return Column(column.name, "category", nullable, categories=after, role=column.role)
 
 
-def _places(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> Integers:
+def _label_positions(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> Integers:
     """The place of each cell among the declared labels, -1 for a null."""
     if column.kind == "float":
         return codes(pd.Series(floats(values, column)), labels)
@@ -359,12 +363,12 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             )
         renewed[name] = replace(column, name=new)
         taken.add(new)
-    made = {column.name: _same(name) for name, column in renewed.items()}
+    made = {column.name: _unchanged_cells(name) for name, column in renewed.items()}
     kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
     return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)
 
 
-def _same(name: Hashable) -> Cells:
+def _unchanged_cells(name: Hashable) -> Cells:
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:  # noqa: ARG001
         return read[name]
 
@@ -426,9 +430,9 @@ def astype(domain: Domain, dtype: Any) -> Transform:
         if (column.kind, target) not in WIDER:
             raise ParameterError(
                 f"'astype' cannot make column {name!r}, of kind {column.kind!r}, one of kind {target!r}.",
-                _instead(column, target),
+                _valid_call(column, target),
             )
-        renewed[name] = _converted(column, target)
+        renewed[name] = _converted_column(column, target)
     made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
     text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
     return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
@@ -449,7 +453,7 @@ def _name(dtype: Any) -> str:
     return name
 
 
-def _instead(column: Column, target: str) -> str:
+def _valid_call(column: Column, target: str) -> str:
     """Return a valid call in place of a type that does not hold the cells."""
     if column.kind == "category":
         return f"private.recode({column.name!r}, ...) puts numbers in place of labels"
@@ -458,7 +462,7 @@ def _instead(column: Column, target: str) -> str:
     return f"private.cut({column.name!r}, [...]) makes labels of ranges"
 
 
-def _converted(column: Column, target: Any) -> Column:
+def _converted_column(column: Column, target: Any) -> Column:
     """Return the declaration of a column of whole numbers or truth values after its conversion."""
     lower, upper = column.lower, column.upper
     if column.kind == "integer" and target == "float":

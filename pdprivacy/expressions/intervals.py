@@ -127,10 +127,10 @@ def floor_divide(left: Range, right: Range) -> Range:
     if holds_zero(right) or not all(map(math.isfinite, (*left, *right))):
         return LINE
     low, high = _hull(math.floor(Fraction(x) / Fraction(y)) for x in left for y in right)
-    return _beside(low, -math.inf), _beside(high, math.inf)
+    return _rounded_outwards(low, -math.inf), _rounded_outwards(high, math.inf)
 
 
-def _beside(quotient: float, side: float) -> float:
+def _rounded_outwards(quotient: float, side: float) -> float:
     if abs(quotient) < EXACT_QUOTIENT:
         return float(quotient)
     try:

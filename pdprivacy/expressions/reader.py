@@ -17,7 +17,14 @@ from pdprivacy.domain import Column, Domain, undeclared
 from pdprivacy.errors import ParameterError, QueryError
 from pdprivacy.expressions import arithmetic
 from pdprivacy.expressions.arithmetic import OPERATIONS, Term
-from pdprivacy.expressions.conditions import ORDERINGS, Comparison, Condition, DeclaredLabels, Joined, Negated
+from pdprivacy.expressions.conditions import (
+    ORDERINGS,
+    BooleanOperation,
+    Comparison,
+    Condition,
+    DeclaredLabels,
+    Negation,
+)
 from pdprivacy.expressions.intervals import bits
 
 
@@ -177,16 +184,16 @@ class ExpressionReader:
         """The condition of a syntax tree; QueryError for anything else."""
         match node:
             case ast.BoolOp(op=joint, values=values):
-                return Joined(tuple(map(self.condition, values)), every=isinstance(joint, ast.And))
+                return BooleanOperation(tuple(map(self.condition, values)), every=isinstance(joint, ast.And))
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-                return Negated(self.condition(operand))
+                return Negation(self.condition(operand))
             case ast.Compare():
                 return self._comparison(node)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name() as owner, attr=attribute), args=[], keywords=[]
             ) if attribute in NULL_TESTS:
                 null = Comparison(self.column(owner).name, "null")
-                return Negated(null) if NULL_TESTS[attribute] else null
+                return Negation(null) if NULL_TESTS[attribute] else null
             case ast.Name():
                 column = self.column(node)
                 if column.kind != "boolean":
@@ -203,7 +210,7 @@ class ExpressionReader:
             self._pair(left, operator_, right, node)
             for left, operator_, right in zip(operands, node.ops, operands[1:], strict=False)
         ]
-        return parts[0] if len(parts) == 1 else Joined(tuple(parts), every=True)
+        return parts[0] if len(parts) == 1 else BooleanOperation(tuple(parts), every=True)
 
     def _pair(self, left: ast.expr, operator_: ast.cmpop, right: ast.expr, node: ast.Compare) -> Condition:
         for side in (left, right):
@@ -321,7 +328,7 @@ class ExpressionReader:
         if column.categories is not None:
             places = list(map(DeclaredLabels.of(column).place, constants))
             among = Comparison(name, "in", tuple(column.categories[place] for place in places), bits(places))
-        return Negated(among) if symbol in ("!=", "not in") else among
+        return Negation(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
         """The number of a date that a column of dates is compared with."""
@@ -363,7 +370,9 @@ class ExpressionReader:
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
                 return arithmetic.raised(self.term(left), self._exponent(right))
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
-                return arithmetic.combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
+                return arithmetic.operation_term(
+                    OPERATIONS[type(operation)], self.term(left), self.term(right)
+                )
         raise self._refusal(node, arithmetic=True)
 
     def _dates(self, node: ast.expr) -> Column | None:

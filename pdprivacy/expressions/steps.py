@@ -22,7 +22,7 @@ from pdprivacy.checks import finite, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
-from pdprivacy.expressions.conditions import narrowed, truths
+from pdprivacy.expressions.conditions import narrowed_domain, truths
 from pdprivacy.expressions.intervals import Region, declared_in
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.timeline import timestamp
@@ -191,7 +191,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
         syntax = expression if isinstance(expression, Syntax) else read_syntax(expression, "filter", SHAPE)
         reader = ExpressionReader(syntax, domain)
         condition = reader.condition(syntax.node)
-        renewed = narrowed(condition, domain)
+        renewed = narrowed_domain(condition, domain)
     except RecursionError:
         raise QueryError("the filter is nested too deeply.") from None
     if renewed is None:

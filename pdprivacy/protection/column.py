@@ -54,10 +54,10 @@ class Opaque:
     def _declared(self) -> Domain:
         raise NotImplementedError
 
-    def _refused(self, what: str, instead: str) -> OpaqueFrameError:
+    def _opaque_error(self, what: str, instead: str) -> OpaqueFrameError:
         return OpaqueFrameError(f"{what} reads cells, and {self._kind} shows none.", instead)
 
-    def _release(self, method: str) -> str:
+    def _example_call(self, method: str) -> str:
         """A call of a release, of declared columns where some are."""
         text = EXAMPLES.get(method, EXAMPLES["describe"])
         for example, kinds in _KINDS:
@@ -72,26 +72,26 @@ class Opaque:
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # asked for by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            raise self._missing(name)
+            raise self._missing_attribute(name)
 
-    def _missing(self, name: str) -> PrivacyError:
+    def _missing_attribute(self, name: str) -> PrivacyError:
         if name in REFUSED:
             return refusal(name)
-        release = self._release("mean" if name == "dp" else name)
+        release = self._example_call("mean" if name == "dp" else name)
         if name in EXAMPLES or name == "dp":
-            return self._refused(repr(name), release)
+            return self._opaque_error(repr(name), release)
         if name in self._declared():
-            return self._refused(repr(name), f"a column is private[{name!r}], and {release} releases it")
+            return self._opaque_error(repr(name), f"a column is private[{name!r}], and {release} releases it")
         if hasattr(pd.DataFrame, name) or hasattr(pd.Series, name):
-            return self._refused(repr(name), _SAVE.format(release))
+            return self._opaque_error(repr(name), _SAVE.format(release))
         public = (known for known in dir(type(self)) if not known.startswith("_"))
         return unknown(type(self).__name__, name, [*public, *EXAMPLES])
 
     def __len__(self) -> int:
-        raise self._refused("len()", EXAMPLES["count"])
+        raise self._opaque_error("len()", EXAMPLES["count"])
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise self._refused("Conversion to an array", _SAVE.format(self._release("histogram")))
+        raise self._opaque_error("Conversion to an array", _SAVE.format(self._example_call("histogram")))
 
     def __copy__(self) -> Any:
         return self
@@ -133,7 +133,7 @@ def _arithmetic(
     return method
 
 
-def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
+def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
     def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
         parts: list[ast.expr] = []
         for side in (self, other):
@@ -200,7 +200,7 @@ class ProtectedColumn(Opaque):
     def __repr__(self) -> str:
         return self._syntax().text
 
-    def _written(self) -> str:
+    def _source_text(self) -> str:
         """The column as a user writes it."""
         name = self._declared().names[0]
         return f'private["{name}"]' if isinstance(name, str) else f"private[{name!r}]"
@@ -257,8 +257,8 @@ class ProtectedColumn(Opaque):
     __ge__ = _comparison(ast.GtE)
     __eq__ = _comparison(ast.Eq)  # type: ignore[assignment]
     __ne__ = _comparison(ast.NotEq)  # type: ignore[assignment]
-    __and__ = __rand__ = _joint(ast.And)
-    __or__ = __ror__ = _joint(ast.Or)
+    __and__ = __rand__ = _boolean(ast.And)
+    __or__ = __ror__ = _boolean(ast.Or)
 
     def __invert__(self) -> ProtectedColumn:
         return self._of(ast.UnaryOp(ast.Not(), self._is_condition()))
@@ -342,19 +342,19 @@ class ProtectedColumn(Opaque):
     # ---------------------------------------------------------------- refusals
 
     def __bool__(self) -> NoReturn:
-        raise self._refused(
+        raise self._opaque_error(
             "A truth value",
-            f"{self._written()}.between(18, 65); and for conditions a & b, a | b, ~a",
+            f"{self._source_text()}.between(18, 65); and for conditions a & b, a | b, ~a",
         )
 
     def __iter__(self) -> NoReturn:
-        raise self._refused("Iteration", self._release("histogram"))
+        raise self._opaque_error("Iteration", self._example_call("histogram"))
 
     def __contains__(self, _: object) -> NoReturn:
-        raise self._refused("'in'", f"{self._written()}.isin([VALUE, ...]), which makes a condition")
+        raise self._opaque_error("'in'", f"{self._source_text()}.isin([VALUE, ...]), which makes a condition")
 
     def __hash__(self) -> int:
-        raise self._refused("A hash", 'the label of the column, "age"')
+        raise self._opaque_error("A hash", 'the label of the column, "age"')
 
 
 @short_tracebacks

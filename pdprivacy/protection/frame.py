@@ -343,13 +343,13 @@ class ProtectedFrame(Opaque):
         )
 
     def __iter__(self) -> NoReturn:
-        raise self._refused("Iteration", "for name in private.columns: ...")
+        raise self._opaque_error("Iteration", "for name in private.columns: ...")
 
     def __contains__(self, _: object) -> NoReturn:
-        raise self._refused("'in'", "name in private.columns")
+        raise self._opaque_error("'in'", "name in private.columns")
 
     def __bool__(self) -> NoReturn:
-        raise self._refused("A truth value", self._release("count"))
+        raise self._opaque_error("A truth value", self._example_call("count"))
 
 
 def find(frame: Any) -> Protected:
@@ -385,18 +385,18 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     step = Step(transform.text, condition=condition)
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
     if protected.source is not None:
-        return replace(facts, records=_then(protected.source, transform))
+        return replace(facts, records=_transformed_source(protected.source, transform))
     facts = replace(facts, records=transform.assigned(protected.snapshot))
-    return facts if transform.keep is None else _taken(facts, transform.keep(protected.snapshot))
+    return facts if transform.keep is None else _selected_records(facts, transform.keep(protected.snapshot))
 
 
-def _taken(facts: Protected, held: Mask) -> Protected:
+def _selected_records(facts: Protected, held: Mask) -> Protected:
     """The facts of the records that are held."""
     units = None if facts.units is None else facts.units[held]
     return replace(facts, records=facts.snapshot.take(np.flatnonzero(held)), units=units)
 
 
-def _then(source: EngineFrame, transform: Transform) -> EngineFrame:
+def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFrame:
     """The frame of another engine after a transform."""
     from pdprivacy.engine_narwhals import Piecewise
 
@@ -431,7 +431,7 @@ def draw(
         seeded=protected.seeded or seeded,
         lineage=(*protected.lineage, step),
     )
-    return ProtectedFrame(_taken(facts, held))
+    return ProtectedFrame(_selected_records(facts, held))
 
 
 def divide(

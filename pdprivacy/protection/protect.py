@@ -28,12 +28,12 @@ from pdprivacy.errors import (
     short_traceback,
     warn,
 )
-from pdprivacy.expressions.cells import counted_columns
+from pdprivacy.expressions.cells import date_numbers_of_frame
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
 from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.protection.frame import ProtectedFrame
-from pdprivacy.protection.protected import Protected, Step, copied
+from pdprivacy.protection.protected import Protected, Step, copied_columns
 from pdprivacy.statistic import Scope
 from pdprivacy.types import Mask
 
@@ -124,7 +124,7 @@ def protect(
     >>> private.dp.budget.left
     (0.5, 0.0)
     """
-    asked = _Asked(
+    asked = _Arguments(
         Unit(neighbors, _name_of(unit)),
         public_rows,
         unit,
@@ -145,7 +145,7 @@ def protect(
 
         elsewhere = EngineFrame.of(frame)
         columns = list(elsewhere.names)
-        asked.suit(elsewhere, seeded=rng is not None)
+        asked.check_engine_support(elsewhere, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     opened = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
@@ -186,7 +186,7 @@ _NO_FRAMES = (str, bytes, os.PathLike, dict, list, tuple, set, int, float, type(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Arguments:
     """Arguments of a protection, without those of the budget."""
 
     whose: Unit
@@ -195,7 +195,7 @@ class _Asked:
     most: int
     on_invalid: Fate
 
-    def suit(self, source: EngineFrame, *, seeded: bool) -> None:
+    def check_engine_support(self, source: EngineFrame, *, seeded: bool) -> None:
         """Refuse arguments that frames of other engines do not support."""
         if seeded:
             raise ParameterError(
@@ -267,11 +267,11 @@ def _of_pandas(
     frame: pd.DataFrame,
     schema: Any,
     domain: Domain,
-    asked: _Asked,
+    asked: _Arguments,
     opened: Callable[[Unit, str], Budget],
     source: noise.Source,
 ) -> ProtectedFrame:
-    found, names = _meet(frame, schema, domain, asked.on_invalid)
+    found, names = _conform(frame, schema, domain, asked.on_invalid)
     scope = asked.scope(len(found.frame), lazy=False)
     codes = None
     if asked.unit is not None:
@@ -284,26 +284,26 @@ def _of_pandas(
         stay = bounded(codes, asked.most, source)
         excess = int(len(stay) - stay.sum())
         quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess
-        left, codes = _chosen(left, stay), codes[stay]
+        left, codes = _selected_records(left, stay), codes[stay]
         seeded = source.seeded
     omitted, lineage = (dropped, len(frame)), asked.lineage
-    left = _counted(left, domain)
-    records = copied(left, domain)
+    left = _with_date_numbers(left, domain)
+    records = copied_columns(left, domain)
     purse = opened(asked.whose, domain.fingerprint())
     return ProtectedFrame(
         Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
     )
 
 
-def _counted(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
+def _with_date_numbers(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     """Return the frame with numbers instead of dates, as statistics read them."""
     found = frame.copy(deep=False)
-    for name, values in counted_columns(frame, domain).items():
+    for name, values in date_numbers_of_frame(frame, domain).items():
         found[name] = values.array  # by position: an index may hold a label twice
     return found
 
 
-def _chosen(frame: pd.DataFrame, stay: Mask) -> pd.DataFrame:
+def _selected_records(frame: pd.DataFrame, stay: Mask) -> pd.DataFrame:
     """Return the selected records of a frame, if pandas can select records of its types."""
     if stay.all():
         return frame
@@ -316,7 +316,7 @@ def _chosen(frame: pd.DataFrame, stay: Mask) -> pd.DataFrame:
         ) from None
 
 
-def _meet(
+def _conform(
     frame: pd.DataFrame, schema: Any, domain: Domain, on_invalid: Fate
 ) -> tuple[Conformed, pd.DataFrame]:
     """The frame made to meet the declaration and the whole schema; and the same records unclipped.
@@ -340,7 +340,7 @@ def _meet(
 
 
 def _of_engine(
-    frame: EngineFrame, schema: Any, domain: Domain, asked: _Asked, opened: Callable[[Unit, str], Budget]
+    frame: EngineFrame, schema: Any, domain: Domain, asked: _Arguments, opened: Callable[[Unit, str], Budget]
 ) -> ProtectedFrame:
     from pdprivacy.engine_narwhals import Piecewise
 
@@ -350,7 +350,7 @@ def _of_engine(
     units = [] if asked.unit is None or asked.unit in names else [asked.unit]
     source = frame.select([*names, *units]).in_own_memory()
     source.check(domain)
-    source = _counted_elsewhere(source, domain)
+    source = _source_with_date_numbers(source, domain)
     pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
     found = sum(pieces[1:], pieces[0])
     found.meet(domain, asked.on_invalid)
@@ -378,7 +378,7 @@ def _of_engine(
     )
 
 
-def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
+def _source_with_date_numbers(source: EngineFrame, domain: Domain) -> EngineFrame:
     """Return the frame with numbers in place of dates; all other columns stay in the engine."""
     from pdprivacy.engine_narwhals import Piecewise
 
@@ -386,7 +386,7 @@ def _counted_elsewhere(source: EngineFrame, domain: Domain) -> EngineFrame:
     if not len(dates):
         return source
     found = source.then(
-        Piecewise(tuple(dates), dates.columns, lambda piece: (counted_columns(piece, dates), None))
+        Piecewise(tuple(dates), dates.columns, lambda piece: (date_numbers_of_frame(piece, dates), None))
     )
     found.check(domain.counted)
     return found

@@ -178,16 +178,16 @@ class Protected:
     def snapshot(self) -> pd.DataFrame:
         """The records in memory, one after the other; ParameterError where another engine holds them."""
         if not isinstance(self.records, pd.DataFrame):
-            raise self._elsewhere("This", self.records)
+            raise self._other_engine_error("This", self.records)
         return self.records
 
-    def refuse_elsewhere(self, method: str) -> None:
+    def refuse_other_engines_for(self, method: str) -> None:
         """Refuse a method that needs records in memory, where another engine holds them."""
         if self.source is not None:
-            raise self._elsewhere(repr(method), self.source)
+            raise self._other_engine_error(repr(method), self.source)
 
     @staticmethod
-    def _elsewhere(what: str, source: EngineFrame) -> ParameterError:
+    def _other_engine_error(what: str, source: EngineFrame) -> ParameterError:
         return ParameterError(
             f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
             "protect the frame as a pandas frame.",
@@ -222,13 +222,13 @@ def declared(protected: Protected, name: Hashable) -> bool:
 # ---------------------------------------------------------------- copies
 
 
-def copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
+def copied_columns(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     """The declared columns in memory of their own: no later change of any frame reaches a release.
 
     Raises InvalidDataError for objects that cannot be copied.
     """
     columns = frame[list(domain)].columns
-    arrays = {place: _owned(frame[name].array, domain[name]) for place, name in enumerate(domain)}
+    arrays = {place: _own_array(frame[name].array, domain[name]) for place, name in enumerate(domain)}
     for place, array in arrays.items():
         if type(array) is pd.arrays.NumpyExtensionArray and array.to_numpy().dtype == object:
             # pandas 2 would make times of objects that are times
@@ -238,7 +238,7 @@ def copied(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     return found
 
 
-def _owned(array: Any, column: Column) -> Any:
+def _own_array(array: Any, column: Column) -> Any:
     """The array without shared memory.
 
     A deep copy of pandas shares what pandas itself never writes to: buffers of Arrow, the labels of
@@ -246,7 +246,7 @@ def _owned(array: Any, column: Column) -> Any:
     """
     dtype = array.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        labels = pd.Index(_owned(dtype.categories.array, column), copy=False, tupleize_cols=False)
+        labels = pd.Index(_own_array(dtype.categories.array, column), copy=False, tupleize_cols=False)
         return pd.Categorical.from_codes(array.codes.copy(), labels, dtype.ordered)
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
         import pyarrow as pa
@@ -262,11 +262,11 @@ def _owned(array: Any, column: Column) -> Any:
     cells = array.to_numpy(copy=True)
     if not all(kind in _IMMUTABLE or issubclass(kind, _SCALARS) for kind in set(map(type, cells))):
         for place, cell in enumerate(cells):
-            cells[place] = _fixed(cell, column)
+            cells[place] = _own_cell(cell, column)
     return pd.arrays.NumpyExtensionArray(cells)
 
 
-def _fixed(cell: Any, column: Column) -> Any:
+def _own_cell(cell: Any, column: Column) -> Any:
     """The declared label that the cell is, or a copy of the cell."""
     with contextlib.suppress(Exception):
         return next(label for label in column.categories or () if label == cell)

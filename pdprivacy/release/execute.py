@@ -19,7 +19,7 @@ from pdprivacy.ledger.budget import ENTERED, charging
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Asked, Drawn, Price, Release, Task
+from pdprivacy.release.spec import Drawn, MethodCall, Price, Release, Task
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import Read
 
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def execute(release: Release[R], asked: Asked | None = None) -> R:
+def execute(release: Release[R], asked: MethodCall | None = None) -> R:
     """Charge a release, read, draw, and return the published object.
 
     The frame of a pipeline step returns the stored object of a release that was ``asked`` for before.
@@ -45,10 +45,10 @@ def execute(release: Release[R], asked: Asked | None = None) -> R:
             return execute(replace(unkept, call=replace(call, release_id=release_id)))
 
         return facts.keeper.keep(release, asked, make)  # type: ignore[no-any-return]
-    with telling_charges():
+    with noting_charges():
         source = noise.source(call.rng)
         price, entry = charge(facts, task.cost, task.price, release.label, call.release_id)
-        released, risk = measured(release, price, entry, source, release_id=call.release_id)
+        released, risk = read_and_draw(release, price, entry, source, release_id=call.release_id)
         facts.budget.answered(entry.number, risk)
     return released
 
@@ -68,14 +68,14 @@ def execute_together(
     """
     title = ", ".join(dict.fromkeys(price.title for _, price in priced))
     events = [pair for _, price in priced for pair in price.events]
-    with telling_charges():
+    with noting_charges():
         sources = [noise.source(release.call.rng) for release, _ in priced]
         _, entry = charge(facts, cost, lambda cost: Price(cost, title, events), label, release_id)
         answers = facts.engine.collect(
             read for release, _ in priced if release.facts.derived is None for read in release.task.reads
         )
         made = [
-            measured(release, price, entry, source, answers, release_id)
+            read_and_draw(release, price, entry, source, answers, release_id)
             for (release, price), source in zip(priced, sources, strict=True)
         ]
         risks = [risk for _, risk in made if risk is not None]
@@ -84,7 +84,7 @@ def execute_together(
 
 
 @contextmanager
-def telling_charges() -> Iterator[None]:
+def noting_charges() -> Iterator[None]:
     """Add a note to an error for each charge that is entered although nothing is handed out."""
     if ENTERED.get() is not None:  # part of another release
         yield
@@ -131,7 +131,7 @@ def charge(
         return price, facts.secret.charged(price.cost.times(price.times), cost, enter)
 
 
-def measured(
+def read_and_draw(
     release: Release[R],
     price: Price,
     entry: Entry,
@@ -167,6 +167,6 @@ def executed(function: Callable[P, Release[R]]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def method(*args: P.args, **kwargs: P.kwargs) -> R:
-        return execute(function(*args, **kwargs), Asked(function, args, kwargs))
+        return execute(function(*args, **kwargs), MethodCall(function, args, kwargs))
 
     return method

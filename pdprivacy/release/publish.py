@@ -122,11 +122,11 @@ class Result:
         if bounding is not None and not self.bias_known:
             biases = (math.nan, math.nan, None, None)
         elif bounding is not None and self.offsets is None:
-            biases = (*_made(answer, price, bounding), None, None)
+            biases = (*_approximate_bias(answer, price, bounding), None, None)
         elif bounding is not None and self.offsets is not None:
-            biases = _own(answer, price, self.offsets, bounding)
+            biases = _bias_of_parts(answer, price, self.offsets, bounding)
         if self.offsets is not None:  # exactly the quantile of the noise, which bounding does not widen
-            half = _own_half(price.mechanisms, LEVEL)
+            half = _half_widths(price.mechanisms, LEVEL)
         elif answer.interval is not None:  # the distance to the farther end
             lower, upper = answer.interval(LEVEL)
             half = np.maximum(upper - answer.values, answer.values - lower)
@@ -146,7 +146,7 @@ class Result:
         """The ends of the intervals of this level, before rounding."""
         if self.answer.interval is not None:
             return self.answer.interval(level)
-        values, half = self.answer.values, _own_half(self.price.mechanisms, level)
+        values, half = self.answer.values, _half_widths(self.price.mechanisms, level)
         return values - half, values + half
 
     def reshaped(self, shape: tuple[int, ...]) -> Result:
@@ -201,20 +201,20 @@ def _with_none(values: Floats) -> Any:
     return plain.tolist()
 
 
-def _own_half(mechanisms: Sequence[Additive], level: float) -> Any:
+def _half_widths(mechanisms: Sequence[Additive], level: float) -> Any:
     """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
     halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
     return np.array(halves) if len(halves) > 1 else halves[0]
 
 
-def _own(
+def _bias_of_parts(
     answer: Answer, price: Price, offsets: tuple[float, ...], bounding: Bounding
 ) -> tuple[Any, Any, Any, Any]:
     """Return bias and root mean squared error of noisy numbers at the released numbers, and the largest."""
     values = np.asarray(answer.values, np.float64)
     by_part = [values] if len(price.parts) == 1 else np.moveaxis(values, -1, 0)
     columns = [
-        _bounded(mechanism, part.bounds, bounding, numbers - offset)
+        _bias_within(mechanism, part.bounds, bounding, numbers - offset)
         for numbers, part, mechanism, offset in zip(
             by_part, price.parts, price.mechanisms, offsets, strict=True
         )
@@ -224,7 +224,7 @@ def _own(
     return tuple(np.stack(field, axis=-1) for field in zip(*columns, strict=True))  # type: ignore[return-value]
 
 
-def _bounded(
+def _bias_within(
     mechanism: Additive, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
 ) -> tuple[Any, Any, float, float]:
     """Return bias and root mean squared error for these statistics, and the largest within the bounds."""
@@ -239,7 +239,7 @@ def _bounded(
     width = None
     if math.isfinite(low) and math.isfinite(high):
         width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
-    largest, worst = _worst(law, Bounds(Fraction(0), width, bounding))
+    largest, worst = _largest_errors(law, Bounds(Fraction(0), width, bounding))
     return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
 
 
@@ -247,11 +247,11 @@ def _bounded(
 
 
 @lru_cache(maxsize=256)
-def _worst(law: Distribution, bounds: Bounds) -> tuple[float, float]:
+def _largest_errors(law: Distribution, bounds: Bounds) -> tuple[float, float]:
     return bounds.worst_bias(law), bounds.worst_mse(law)
 
 
-def _made(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
+def _approximate_bias(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
     """The same to first order, where numbers are made of several noisy ones.
 
     As if the number had noise of its standard error, of the order of the parts' noise, and were bounded
@@ -343,7 +343,7 @@ def published(
         call,
         drawn,
         released,
-        **_by_part(drawn.price),
+        **_facts_by_part(drawn.price),
         error=error,
         p=None if request.p is None else float(request.p),
         calibration=request.calibration,
@@ -402,7 +402,7 @@ def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Mad
     return pd.Series(result.answer.values, index=index, name=name), result.errors
 
 
-def _by_part(price: Price) -> dict[str, Any]:
+def _facts_by_part(price: Price) -> dict[str, Any]:
     """Return the sensitivity, noise scale and share of each part by name; a number for a single part."""
     sensitivity: Any = {}
     scale: Any = {}
@@ -491,10 +491,10 @@ def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> p
     together.
     """
     dates = timeline.dates(numbers)
-    return dates.as_unit("us") if _mixed(timeline, timelines) else dates
+    return dates.as_unit("us") if _mixes_resolutions(timeline, timelines) else dates
 
 
-def _mixed(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
+def _mixes_resolutions(timeline: Timeline, timelines: Sequence[Timeline]) -> bool:
     """Return whether its dates are of nanoseconds and some of the others are not."""
     return timeline.unit == "ns" and any(other.unit != "ns" for other in timelines)
 
@@ -508,7 +508,8 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
     origins = np.array([float(timeline.origin) for timeline in timelines])
     rounding = np.array(
         [
-            float(1 / timeline.units(timeline.stored_unit)) / 2 + 1000 * _mixed(timeline, timelines)
+            float(1 / timeline.units(timeline.stored_unit)) / 2
+            + 1000 * _mixes_resolutions(timeline, timelines)
             for timeline in timelines
         ]
     )

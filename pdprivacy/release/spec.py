@@ -112,7 +112,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MethodCall:
     """The method that made a release, and its arguments."""
 
     function: Callable[..., Any]

@@ -111,7 +111,7 @@ def kmeans(
     >>> sorted(private.dp.kmeans("age", 2, epsilon=100, rng=1)["age"].round().tolist())
     [20.0, 70.0]
     """
-    protected.refuse_elsewhere("kmeans")
+    protected.refuse_other_engines_for("kmeans")
     chosen = columns_of(protected, columns, "kmeans")
     quantities = tuple(quantity(column, "kmeans") for column in chosen)
     check_one_of("mechanism", mechanism, get_args(RoundNoise))

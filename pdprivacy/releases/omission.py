@@ -471,7 +471,7 @@ def compare_sampling(
     >>> found["worse"].tolist(), private.dp.budget.spent
     ([True], (0.0, 0.0))
     """
-    protected.refuse_elsewhere("compare_sampling")
+    protected.refuse_other_engines_for("compare_sampling")
     levels, _ = levels_of(epsilon)
     comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
     ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
@@ -546,7 +546,7 @@ def compare_suppression(
     >>> private.dp.compare_suppression("mean", "age", epsilon=2, spreads=spreads, repetitions=5).index.names
     FrozenList(['epsilon', 'm', 'M'])
     """
-    protected.refuse_elsewhere("compare_suppression")
+    protected.refuse_other_engines_for("compare_suppression")
     levels, _ = levels_of(epsilon)
     comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
     pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]

@@ -31,7 +31,7 @@ from pdprivacy.ledger import Budget, Entry
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
-from pdprivacy.release.execute import charge, telling_charges
+from pdprivacy.release.execute import charge, noting_charges
 from pdprivacy.release.spec import Price, columns_of, labelled
 from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
@@ -51,7 +51,7 @@ HUNDREDTH = Fraction(1, 100)
 MOST_GROUPS = 10_000
 
 
-@telling_charges()
+@noting_charges()
 def partition(
     protected: Protected,
     by: Hashable,
@@ -274,7 +274,7 @@ def suppress_outliers(
 
 
 def _check_part(protected: Protected, method: str) -> None:
-    protected.refuse_elsewhere(method)
+    protected.refuse_other_engines_for(method)
     if protected.in_secret:
         raise ParameterError(
             f"{method!r} cannot be used on what is a secret part already.",

@@ -39,7 +39,7 @@ from pdprivacy.ledger import Budget, Entry, Ledger
 from pdprivacy.metadata import KEY, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
-from pdprivacy.release.spec import Asked, Release
+from pdprivacy.release.spec import MethodCall, Release
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
@@ -160,7 +160,7 @@ class StepKeeper:
                 "release within the body of the step, or protect the frame for releases outside of it.",
             )
 
-    def keep(self, release: Release[Any], asked: Asked, make: Callable[[str], Any]) -> Any:
+    def keep(self, release: Release[Any], asked: MethodCall, make: Callable[[str], Any]) -> Any:
         """Implement `Keeper.keep`.
 
         Raises ChangedStepError where the stored release is another one; AlreadyCharged where the release was

@@ -47,14 +47,14 @@ def reference(table: pa.Table) -> PandasEngine:
 def queries(monkeypatch) -> list[int]:
     """The number of groups in the result of each query of an engine."""
     found: list[int] = []
-    true = NarwhalsEngine._computed
+    true = NarwhalsEngine._compute
 
     def computed(self: Any, *asked: Any, **options: Any) -> Any:
         parts = true(self, *asked, **options)
         found.append(sum(len(result) for part in parts for result in part))
         return parts
 
-    monkeypatch.setattr(NarwhalsEngine, "_computed", computed)
+    monkeypatch.setattr(NarwhalsEngine, "_compute", computed)
     return found
 
 

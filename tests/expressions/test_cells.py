@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pdprivacy.domain import Column
-from pdprivacy.expressions.cells import counted, moved_within
+from pdprivacy.expressions.cells import clipped_dates, counted
 from pdprivacy.timeline import Timeline
 
 FIRST = pd.Timestamp("2020-01-01")
@@ -91,7 +91,7 @@ def test_dates_far_away_are_outside_and_no_error():
 @pytest.mark.parametrize("name", [name for name in NAIVE if name not in ("categories", "sparse")])
 def test_dates_outside_are_moved_to_the_nearest_bound_and_all_others_stay(name):
     cells = NAIVE[name]
-    moved = moved_within(cells, column())
+    moved = clipped_dates(cells, column())
     assert moved.dtype == cells.dtype
     inside = [0, 1, 3, 5]
     assert moved.iloc[inside].equals(cells.iloc[inside])
@@ -101,5 +101,5 @@ def test_dates_outside_are_moved_to_the_nearest_bound_and_all_others_stay(name):
 
 def test_days_of_python_stay_days_when_they_are_moved():
     days = pd.Series([datetime.date(1999, 1, 1), datetime.date(2020, 5, 5), None], dtype=object)
-    moved = moved_within(days, column(unit="D"))
+    moved = clipped_dates(days, column(unit="D"))
     assert moved.tolist() == [datetime.date(2020, 1, 1), datetime.date(2020, 5, 5), None]

@@ -672,8 +672,8 @@ FAULTS = (
     PlantedFault(
         "releases of a plan made at the price of the first",
         "release/execute.py",
-        "            measured(release, price, entry, source, answers, release_id)",
-        "            measured(release, priced[0][1], entry, source, answers, release_id)",
+        "            read_and_draw(release, price, entry, source, answers, release_id)",
+        "            read_and_draw(release, priced[0][1], entry, source, answers, release_id)",
         ("tests/releases/test_spending.py::test_a_plan_makes_its_releases_in_their_order",),
     ),
     PlantedFault(
@@ -1117,7 +1117,7 @@ FAULTS = (
     PlantedFault(
         "snapshot shares its memory with the owner",
         "protection/protect.py",
-        "    records = copied(left, domain)",
+        "    records = copied_columns(left, domain)",
         "    records = left[list(domain)]",
         (
             "tests/protection/test_snapshot.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
@@ -1126,7 +1126,7 @@ FAULTS = (
     PlantedFault(
         "objects of the snapshot shared with the owner",
         "protection/protected.py",
-        "            cells[place] = _fixed(cell, column)",
+        "            cells[place] = _own_cell(cell, column)",
         "            pass",
         ("tests/protection/test_snapshot.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
     ),
