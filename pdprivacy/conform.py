@@ -138,21 +138,21 @@ class Survey:
 
     def meet(self, domain: Domain, on_invalid: Fate) -> None:
         """Raise InvalidDataError where a fault has no fate; names columns and faults."""
-        refused = self._refused(domain, on_invalid)
+        refused = self._refused_faults(domain, on_invalid)
         if not refused:
             return
         mistyped = [column for column in domain.columns if self.columns[column.name].mistyped]
         if mistyped:
             hint = conversion_hint(mistyped[0], None)
         else:
-            moved = on_invalid == "raise" and not self._refused(domain, "clip")
+            moved = on_invalid == "raise" and not self._refused_faults(domain, "clip")
             clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""
             hint = (
                 f'{clips}on_invalid="drop" leaves faulty records out; or correct the data or the declaration.'
             )
         raise InvalidDataError("The data does not meet its declaration: " + "; ".join(refused) + ".", hint)
 
-    def _refused(self, domain: Domain, on_invalid: Fate) -> list[str]:
+    def _refused_faults(self, domain: Domain, on_invalid: Fate) -> list[str]:
         lines = []
         for column in domain.columns:
             tally = self.columns[column.name]
@@ -240,7 +240,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
         for column in domain.columns:
             if faults[column.name].outside.any():
                 changed[column.name] = (
-                    _clipped(faults[column.name])
+                    _clipped_column(faults[column.name])
                     if column.timeline is None
                     else clipped_dates(frame[column.name], column)
                 )
@@ -248,9 +248,9 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
     for name, values in changed.items():
         conformed[name] = values
     if on_invalid == "drop" and summary.dropped:
-        conformed = conformed.loc[~_dropped(faults, len(frame))]
+        conformed = conformed.loc[~_dropped_records(faults, len(frame))]
     for column in domain.columns:
-        conformed = _whole_again(conformed, column)
+        conformed = _restored_integers(conformed, column)
     dropped = summary.dropped if on_invalid == "drop" else 0
     return Conformed(conformed, summary.quality(on_invalid), summary.touching(domain), dropped)
 
@@ -307,14 +307,14 @@ def survey(frame: pd.DataFrame, domain: Domain) -> Survey:
     return _survey(len(frame), faulty_cells(frame, domain))
 
 
-def kept(frame: pd.DataFrame, domain: Domain) -> Mask:
+def valid_records(frame: pd.DataFrame, domain: Domain) -> Mask:
     """Return a mask of the records of a frame, or a piece of one, without faults, ``(len(frame),)``."""
-    return ~_dropped(faulty_cells(frame, domain), len(frame))
+    return ~_dropped_records(faulty_cells(frame, domain), len(frame))
 
 
 def clipped(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, pd.Series[Any]]:
     """Return the declared columns of a frame, or of a piece of one, with values clipped to the bounds."""
-    return {name: _clipped(cells) for name, cells in faulty_cells(frame, domain).items()}
+    return {name: _clipped_column(cells) for name, cells in faulty_cells(frame, domain).items()}
 
 
 def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCells]:
@@ -331,11 +331,11 @@ def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCe
 def _survey(rows: int, faults: Mapping[Hashable, FaultyCells]) -> Survey:
     columns = {name: Tally.of(cells) for name, cells in faults.items()}
     some = any(tally.faulty for tally in columns.values())
-    dropped = int(np.count_nonzero(_dropped(faults, rows))) if some else 0
+    dropped = int(np.count_nonzero(_dropped_records(faults, rows))) if some else 0
     return Survey(rows, dropped, columns)
 
 
-def _dropped(faults: Mapping[Hashable, FaultyCells], rows: int) -> Mask:
+def _dropped_records(faults: Mapping[Hashable, FaultyCells], rows: int) -> Mask:
     """The records with a fault that may not stay."""
     dropped = np.zeros(rows, dtype=bool)
     for cells in faults.values():
@@ -381,7 +381,7 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     cells = FaultyCells(column, values, null, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
-            unknown = ~null & ~_among(values, column.categories)
+            unknown = ~null & ~_is_declared_label(values, column.categories)
             cells.mistyped = _of_other_types(values, column, unknown)
             cells.unseen = unknown & ~cells.mistyped
         return cells
@@ -396,7 +396,7 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
         if all(abs(label) <= 2**53 for label in column.categories):
             declared = np.isin(array, np.asarray(column.categories, dtype=np.float64))
         else:  # doubles would not tell them apart
-            declared = _among(values, column.categories)
+            declared = _is_declared_label(values, column.categories)
         cells.unseen = good & ~declared
     with np.errstate(invalid="ignore"):
         if column.lower is not None:
@@ -437,7 +437,7 @@ def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[Floats, Mask]
 _TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
 
 
-def _among(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
+def _is_declared_label(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     """Return a mask of the declared labels, compared by hash and equality, as the engine does."""
     places = label_positions(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -464,7 +464,7 @@ def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Ma
     return mistyped
 
 
-def _clipped(cells: FaultyCells) -> pd.Series[Any]:
+def _clipped_column(cells: FaultyCells) -> pd.Series[Any]:
     """Return the column with values outside moved to the nearest bound.
 
     A dtype that does not hold the bound exactly gives way to doubles.
@@ -502,7 +502,7 @@ def _holds(dtype: Any, bound: Any) -> bool:
     return bool(bound == int(bound) and int(limits.min) <= bound <= int(limits.max))
 
 
-def _whole_again(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
+def _restored_integers(frame: pd.DataFrame, column: Column) -> pd.DataFrame:
     """Make a column of integers, which nulls had made one of floats, integer again once they are gone."""
     values = frame[column.name]
     floating = column.kind == "integer" and column.timeline is None and values.dtype == np.float64

@@ -388,20 +388,20 @@ def _geometric_sums(most: int, rate: float, stop: Floats) -> list[Floats]:
     blocks = [[1.0] + [0.0] * most]
     length = 1.0
     while 2 * length <= np.max(stop, initial=0.0):
-        blocks.append(_followed(blocks[-1], length, math.exp(-rate * length), blocks[-1]))
+        blocks.append(_sums_after(blocks[-1], length, math.exp(-rate * length), blocks[-1]))
         length *= 2
     sums: list[Any] = [np.zeros(np.shape(stop))] * (most + 1)
     start = np.zeros(np.shape(stop))
     for block in reversed(blocks):
         taken = stop - start >= length
-        longer = _followed(sums, start, np.exp(-rate * start), block)
+        longer = _sums_after(sums, start, np.exp(-rate * start), block)
         sums = [np.where(taken, more, so_far) for more, so_far in zip(longer, sums, strict=True)]
         start = np.where(taken, start + length, start)
         length /= 2
     return sums
 
 
-def _followed(sums: list[Any], start: Any, decay: Any, block: list[Any]) -> list[Any]:
+def _sums_after(sums: list[Any], start: Any, decay: Any, block: list[Any]) -> list[Any]:
     """Return sums of j^m exp(-j rate) up to ``start``, and the block of numbers from there on."""
     return [
         sums[m] + decay * sum(math.comb(m, i) * start ** (m - i) * block[i] for i in range(m + 1))

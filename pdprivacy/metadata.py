@@ -184,7 +184,7 @@ def _labels(index: pd.Index[Any]) -> str:
     return json.dumps([names, cells])
 
 
-def _plain(column: pd.Series[Any]) -> NDArray[Any]:
+def _numbers_of_column(column: pd.Series[Any]) -> NDArray[Any]:
     """The numbers of a column in the widest kind that holds them."""
     if column.dtype.kind in "iu" and not column.hasnans:
         values = np.asarray(column.to_numpy())
@@ -206,7 +206,7 @@ def _columns(released: Released) -> list[pd.Series[Any]]:
     return [released.iloc[:, place] for place in range(released.shape[1])]
 
 
-def _whole(released: Released) -> NDArray[Any] | None:
+def _numbers_in_one_array(released: Released) -> NDArray[Any] | None:
     """All numbers at once, where numpy holds them in one kind; None else."""
     dtypes = [released.dtype] if isinstance(released, pd.Series) else list(released.dtypes)
     kinds = {dtype.kind if isinstance(dtype, np.dtype) else "" for dtype in dtypes}
@@ -222,13 +222,13 @@ def _whole(released: Released) -> NDArray[Any] | None:
 def fingerprint(released: Released) -> str:
     """Return a hash of the numbers, their order and their labels; the same after a Parquet round trip."""
     digest = blake2b(digest_size=16)
-    whole = _whole(released)
+    whole = _numbers_in_one_array(released)
     # by position: some versions of pandas do not find a column whose label is null
     held = [] if whole is not None else _columns(released)
     if whole is not None:
         digest.update(whole.dtype.str.encode() + whole.tobytes())
     elif all(column.dtype.kind in "biuf" for column in held):
-        plain = [_plain(column) for column in held]
+        plain = [_numbers_of_column(column) for column in held]
         kinds = {values.dtype.str for values in plain}
         if len(kinds) > 1 and all(map(_are_floats, plain)):
             plain, kinds = [values.astype("<f8") for values in plain], {"<f8"}

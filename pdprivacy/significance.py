@@ -102,7 +102,9 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
         raise ParameterError("The table holds sums of weights, not counts of records.", "leave weights out.")
     if facts.normalize is not None or facts.margins:
         raise ParameterError("The table must hold counts without margins.", "normalize=False, margins=False.")
-    counts = table.to_numpy(dtype=np.float64)[np.ix_(_known(table.index), _known(table.columns))]
+    counts = table.to_numpy(dtype=np.float64)[
+        np.ix_(_known_positions(table.index), _known_positions(table.columns))
+    ]
     if min(counts.shape) < 2:
         raise ParameterError("The table must have at least two rows and two columns.")
     generator, size = simulator(rng), whole(draws, "draws", 99, MOST_DRAWS)
@@ -117,7 +119,7 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     return _result(found, simulated, counted)
 
 
-def _known(labels: pd.Index[Any]) -> list[int]:
+def _known_positions(labels: pd.Index[Any]) -> list[int]:
     """The places of the labels without null."""
     parts = [label if isinstance(label, tuple) else (label,) for label in labels]
     return [place for place, label in enumerate(parts) if not any(pd.isna(part) for part in label)]
@@ -196,7 +198,7 @@ def ttest_ind(
         seen.add(facts.fingerprint)
         if [str(label) for label in released.columns].count(str(column)) > 1:
             raise ParameterError(f"Two columns of the release read {str(column)!r}.", "rename one.")
-        place = _place(released.columns, column)
+        place = _position(released.columns, column)
         rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
         errors = facts.error_of_each("standard_error", released.shape)[:, place]
         if not (rows > 10 and std > 0 and errors[0] < rows / 5 and errors[2] < LARGEST_NOISE * std):
@@ -257,7 +259,7 @@ def pearsonr(
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
     records = _records(facts, rows)
-    place = _place(released.index, x), _place(released.columns, y)
+    place = _position(released.index, x), _position(released.columns, y)
     found = float(released.to_numpy(dtype=np.float64)[place])
     error = float(facts.error_of_each("standard_error", released.shape)[place])
     if not (math.isfinite(found) and error <= LARGEST_NOISE):
@@ -281,7 +283,7 @@ def _records(facts: Metadata, rows: Any) -> float:
     return float(found[0])
 
 
-def _place(labels: pd.Index[Any], label: Hashable) -> int:
+def _position(labels: pd.Index[Any], label: Hashable) -> int:
     """The place of a label that is there."""
     return [*labels].index(label)
 

@@ -247,7 +247,7 @@ def test_the_gate_charges_before_it_reads():
             if isinstance(node, ast.FunctionDef) and node.name == function
         )
         calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}
-        reads = [line for called, line in calls.items() if called.endswith(("measured", ".collect"))]
+        reads = [line for called, line in calls.items() if called.endswith(("read_and_draw", ".collect"))]
         assert reads, function
         assert calls["charge"] < min(reads), function
 

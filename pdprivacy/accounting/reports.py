@@ -117,7 +117,7 @@ def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> flo
     """
     check_one_of("accounting", accounting, get_args(Method))
     if accounting == "best":
-        return _least(report(events, delta))
+        return _least_bound(report(events, delta))
     _check(events, delta)
     return _METHODS[accounting](events, rational(delta, "delta"))
 
@@ -144,7 +144,7 @@ def report(events: Events, delta: Rational) -> list[Bound]:
     return [*found, Bound("best", None, "No accounting applies to these events at this delta.")]
 
 
-def _least(bounds: list[Bound]) -> float:
+def _least_bound(bounds: list[Bound]) -> float:
     *_, best = bounds
     if best.epsilon is None:
         why = "; ".join(f"{one.accounting}: {one.reason}" for one in bounds[:-1])
@@ -178,7 +178,7 @@ def _optimal(events: Events, delta: Fraction) -> float:
 def _zcdp(events: Events, delta: Fraction) -> float:
     rho, slack = Fraction(0), Fraction(0)
     for event, count in tally(events):
-        one, reveals = _concentrated(event)
+        one, reveals = _rho_of_event(event)
         rho += count * one
         slack += count * reveals
     if not delta:
@@ -188,7 +188,7 @@ def _zcdp(events: Events, delta: Fraction) -> float:
     return _finite(zcdp_epsilon(rho, delta - slack))
 
 
-def _concentrated(event: Event) -> tuple[Fraction, Fraction]:
+def _rho_of_event(event: Event) -> tuple[Fraction, Fraction]:
     """Return the rho of an event, from its noise if that is known, and the probability that it has no rho."""
     item = event.loss
     if event.noise is not None:
@@ -281,7 +281,7 @@ def pld_epsilon(events: Events, delta: Rational) -> float:
     goal = (target - parts.slack.tail) / (exp_up(parts.slack.up) * parts.gain)
     if goal < LEAST_DELTA:
         raise ParameterError("Privacy loss distributions are in floats, for 'delta' from 1e-10 on.")
-    return float_up(Fraction(_guarded(lambda: _solved(parts, float_down(goal)))) + parts.slack.epsilon)
+    return float_up(Fraction(_run_guarded(lambda: _solve(parts, float_down(goal)))) + parts.slack.epsilon)
 
 
 def to_dp_events(events: Events) -> DpEvent:
@@ -301,11 +301,11 @@ def to_dp_events(events: Events) -> DpEvent:
     library = _library().dp_event
     pairs = _some(events)
     return library.ComposedDpEvent(
-        [library.SelfComposedDpEvent(_exported(event, library), count) for event, count in pairs]
+        [library.SelfComposedDpEvent(_to_dp_event(event, library), count) for event, count in pairs]
     )
 
 
-def _exported(event: Event, library: Any) -> Any:
+def _to_dp_event(event: Event, library: Any) -> Any:
     item = event.loss
     if event.noise is not None and _fine(event.noise):
         return library.GaussianDpEvent(float_down(event.noise.multiplier))
@@ -454,10 +454,10 @@ class _Parts:
         return width / CELLS
 
 
-def _solved(parts: _Parts, goal: float) -> float:
+def _solve(parts: _Parts, goal: float) -> float:
     """Return the epsilon at which the distribution has this delta, rounded up, without the loss of grids."""
     interval = float_up(parts.interval)
-    whole, convolutions = _composed(parts, interval)
+    whole, convolutions = _compose(parts, interval)
     margin = convolutions * FOURIER
     if goal < 2 * margin:
         raise ParameterError("'delta' is too small for floats to compose this many kinds of losses.")
@@ -474,7 +474,7 @@ def _solved(parts: _Parts, goal: float) -> float:
     return low if meets(low) else bisect(meets, low, high, 2**-40)
 
 
-def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
+def _compose(parts: _Parts, interval: float) -> tuple[Any, int]:
     """Return the distribution of all parts, computed by dp-accounting, and its number of convolutions."""
     library = _library().pld.privacy_loss_distribution
     found, reveals = [], float_up(1 - parts.kept)
@@ -498,7 +498,7 @@ def _composed(parts: _Parts, interval: float) -> tuple[Any, int]:
     return reduce(lambda one, other: one.compose(other), found), len(found) - 1
 
 
-def _guarded(compute: Callable[[], T]) -> T:
+def _run_guarded(compute: Callable[[], T]) -> T:
     """Return the result of dp-accounting; replace its own errors, on which a caller cannot act."""
     try:
         return compute()

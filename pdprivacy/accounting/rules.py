@@ -326,7 +326,7 @@ class Spent(NamedTuple):
     @classmethod
     def of(cls, losses: Losses) -> Spent:
         """Return the sums of ``losses``."""
-        return summed(cls(), counted(losses).items())
+        return sums_with(cls(), counted(losses).items())
 
     @property
     def concentrated(self) -> Fraction:
@@ -393,16 +393,16 @@ class Rule:
         Smaller charges may still fit after one that does not. Raises BudgetError for a loss in a currency
         that the cap cannot count.
         """
-        return self.holds(summed(so_far, [(item, count)]))
+        return self.holds(sums_with(so_far, [(item, count)]))
 
     def add(self, so_far: Spent, item: Loss, count: int = 1) -> Spent:
         """Return ``so_far`` with ``count`` charges of ``item``.
 
         Raises BudgetExceeded if they do not fit, and BudgetError as ``fits``.
         """
-        after = summed(so_far, [(item, count)])
+        after = sums_with(so_far, [(item, count)])
         if not self.holds(after):
-            raise exceeded(self, so_far, [(item, count)])
+            raise exceeded_error(self, so_far, [(item, count)])
         return after
 
     def holds(self, after: Spent) -> bool:
@@ -629,10 +629,10 @@ def _rounded_rho(multiplier: Fraction) -> ZCDP:
     return ZCDP(rounded_up(1 / (2 * multiplier**2), RHO_DIGITS))
 
 
-def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
+def exceeded_error(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
     """Return the error for losses that do not fit, with the amounts asked and left."""
     listed = list(losses)
-    asked = summed(Spent(), listed)
+    asked = sums_with(Spent(), listed)
     left, total = enforced.left(so_far), enforced.total
     stated = [getattr(item, name, None) for item, _ in listed for name in ("epsilon", "delta", "rho")]
     told = not any(isinstance(number, Unshown) for number in stated)
@@ -649,7 +649,7 @@ def exceeded(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) 
     return _too_much("epsilon", asked.epsilon if told else None, left.amount, total.epsilon)
 
 
-def summed(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
+def sums_with(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
     """Return the sums with these losses added."""
     instance(so_far, Spent, "so_far")
     for item, count in losses:

@@ -222,7 +222,7 @@ def is_parquet(path: str) -> bool:
 
 def _start(path: str) -> bytes:
     """Return the first bytes of a file; nothing of a pipe, which gives each byte once."""
-    with _reading(path):
+    with _without_cells_in_errors(path):
         if path == "-" or (Path(path).exists() and not Path(path).is_file()):
             return b""
         with open(path, "rb") as file:
@@ -257,7 +257,7 @@ def of_csv(
     wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32", "u16", "u32"))
     if b"\0" in _start(path) and not (wide or Path(path).suffix in _COMPRESSED):  # which pandas 2 leaves out
         raise _no_text(path)
-    with _reading(path), warnings.catch_warnings():
+    with _without_cells_in_errors(path), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they may hold cells
         file: Any = sys.stdin.buffer if path == "-" else path
         with pd.read_csv(file, **options) as pieces:
@@ -271,12 +271,12 @@ def of_csv(
                     )
                 held = held or len(piece) > 0
                 for name, known in kinds.items():
-                    kinds[name] = _joined(known, piece[name])
+                    kinds[name] = _kind_with_more_cells(known, piece[name])
     # pandas takes blanks for missing numbers, and a table of no rows for text
     return [Named(name, kind or ("number" if held else "text")) for name, kind in (kinds or {}).items()]
 
 
-def _joined(known: Kind | None, cells: pd.Series[Any]) -> Kind | None:
+def _kind_with_more_cells(known: Kind | None, cells: pd.Series[Any]) -> Kind | None:
     """The kind of a column of which more cells are read; None while all are blank."""
     if known == "text" or cells.isna().all():
         return known
@@ -331,7 +331,7 @@ def _like_a_value(name: str) -> bool:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _without_cells_in_errors(path: str) -> Iterator[None]:
     """Whatever is raised in the block as a ParameterError that holds nothing of the file."""
     fault = hint = ""
     try:
@@ -393,7 +393,7 @@ def of_parquet(path: str) -> list[Named]:
         raise MissingExtraError(
             "Parquet files need pyarrow.", "pip install pyarrow, or save the table as CSV"
         ) from None
-    with _reading(path):
+    with _without_cells_in_errors(path):
         schema = parquet.read_schema(path)
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
     names = [name for name in schema.names if name not in stored]

@@ -201,7 +201,7 @@ def _pandas_time(cell: Any) -> Any:
     return pd.Timedelta(cell) if isinstance(cell, np.timedelta64) else cell
 
 
-def labelled(
+def category_column(
     places: NDArray[np.integer[Any]], labels: Sequence[Any], index: pd.Index[Any], *, ordered: bool = False
 ) -> pd.Series[Any]:
     """A category column from places among the labels; -1 is null."""

@@ -207,11 +207,11 @@ def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Colu
 
 def _region_among(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values among the constants; the constants are declared labels where any are declared."""
-    labelled = column.kind in ("category", "boolean")
+    category_column = column.kind in ("category", "boolean")
     held = [
         constant
         for constant in dict.fromkeys(comparison.constants)
-        if labelled
+        if category_column
         or (
             (declared.lower is None or constant >= declared.lower)
             and (declared.upper is None or constant <= declared.upper)
@@ -223,7 +223,7 @@ def _region_among(declared: Region, comparison: Comparison, column: Column) -> R
     lower, upper = (None, None) if column.kind == "category" else (min(held), max(held))
     among = Region(True, declared.null, lower, upper, places=comparison.places)
     if column.categories is None:
-        among = replace(among, labels=dict.fromkeys(held) if labelled else None, places=-1)
+        among = replace(among, labels=dict.fromkeys(held) if category_column else None, places=-1)
     return declared.intersected(among)
 
 

@@ -17,7 +17,7 @@ from pandas.api.extensions import ExtensionDtype
 from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
+from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
 from pdprivacy.types import Floats, Integers
 
@@ -86,7 +86,7 @@ def cut(
     )
 
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        return labelled(place(floats(read[column], declared)), texts, index, ordered=True)
+        return category_column(place(floats(read[column], declared)), texts, index, ordered=True)
 
     text = call(
         "cut",
@@ -118,7 +118,9 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         numbers, null = whole(read[declared.name], declared)
         places = np.searchsorted(first[1:], numbers, side="right")
-        return labelled(places if null is None else np.where(null, -1, places), texts, index, ordered=True)
+        return category_column(
+            places if null is None else np.where(null, -1, places), texts, index, ordered=True
+        )
 
     text = call("cut", declared.name, freq=freq)
     return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
@@ -245,7 +247,7 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     def recoded(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         places = table[_label_positions(read[column], declared, before)]
         if renewed.kind == "category":
-            return labelled(places, after, index)
+            return category_column(places, after, index)
         kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
         cells = np.array([*after, after[0]], dtype=kind)[places]
         return column_of(cells, places < 0, renewed, index)

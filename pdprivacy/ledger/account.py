@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
 from pdprivacy.accounting.events import loss_json, number_of
-from pdprivacy.accounting.rules import exceeded, summed
+from pdprivacy.accounting.rules import exceeded_error, sums_with
 from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
 from pdprivacy.exact import near
@@ -88,9 +88,11 @@ class Terms:
         """Refuse another cap or rule than the one that was fixed when the budget was opened."""
         if total is not None and Terms(total).total != self.total:
             stated = [getattr(total, name, None) for name in ("epsilon", "delta", "rho")]
-            other = "" if any(isinstance(number, Unshown) for number in stated) else f", not {spelled(total)}"
+            other = (
+                "" if any(isinstance(number, Unshown) for number in stated) else f", not {total_text(total)}"
+            )
             raise ParameterError(
-                f"The 'budget' has another total: {spelled(self.total)}{other}.",
+                f"The 'budget' has another total: {total_text(self.total)}{other}.",
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:
@@ -119,7 +121,7 @@ def doubles(amount: Amount) -> tuple[float, float]:
     return near(amount.amount), float(amount.delta)
 
 
-def spelled(total: Loss) -> str:
+def total_text(total: Loss) -> str:
     """Return a cap in words."""
     if isinstance(total, ZCDP):
         return f"rho {show(total.rho)}"
@@ -169,7 +171,7 @@ class Account:
         for item, times in counted:
             spent = spent.add(item, times)
         if not terms.rule.holds(spent):
-            raise exceeded(terms.rule, before, counted)
+            raise exceeded_error(terms.rule, before, counted)
         alike = counted == ((cost, count),) and self.asked == (before.epsilon, before.delta)
         # a loss in rho adds nothing to the epsilons and deltas
         sums = (spent if alike else Spent(*self.asked).add(cost, count))[:2]
@@ -278,7 +280,7 @@ class Entry:
     @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Epsilon and delta as asked for, of all ``count``; and the rho that was counted, where rho is."""
-        rho = summed(Spent(), self.counted).concentrated if self.after.terms.rule.in_rho else ZERO
+        rho = sums_with(Spent(), self.counted).concentrated if self.after.terms.rule.in_rho else ZERO
         if isinstance(self.loss, ZCDP):
             return None, None, rho
         return self.loss.epsilon * self.count, self.loss.delta * self.count, rho

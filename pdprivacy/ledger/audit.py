@@ -11,7 +11,7 @@ from math import gcd
 from typing import TypeAlias
 
 from pdprivacy.accounting import Spent
-from pdprivacy.accounting.rules import summed
+from pdprivacy.accounting.rules import sums_with
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, entry_of, terms_of, time_of
 from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, decoded, digest, parse
@@ -174,7 +174,7 @@ class _Walk:
         if entry.counted != terms.rule.counted(entry.loss, entry.count, entry.events):
             raise altered(row)
         epsilon, delta, _ = entry.amounts
-        sums = enumerate((*summed(Spent(), entry.counted), epsilon, delta))
+        sums = enumerate((*sums_with(Spent(), entry.counted), epsilon, delta))
         added = ((position, term.as_integer_ratio()) for position, term in sums if term)
         # requested sums follow counted ones, which are mostly equal
         effect = tuple(sorted(added, key=lambda pair: pair[0] % 4)), epsilon is None

@@ -16,7 +16,7 @@ from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
 from pdprivacy.checks import check_name, flag, printable, whole
-from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, kept, survey
+from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, survey, valid_records
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     DeclarationWarning,
@@ -358,7 +358,7 @@ def _of_engine(
     dropped = found.dropped if asked.on_invalid == "drop" else 0
     scope = asked.scope(found.rows, lazy=source.lazy)
     if asked.on_invalid == "drop":
-        source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, kept(piece, domain))))
+        source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, valid_records(piece, domain))))
     if asked.unit is not None:
         excess = source.excess(asked.unit, asked.most)
         quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess

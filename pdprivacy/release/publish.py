@@ -26,7 +26,7 @@ from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.support import bias_between, mse_between
 from pdprivacy.metadata import Released
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Call, Drawn, Price, Release, narrowed
+from pdprivacy.release.spec import Call, Drawn, Price, Release, with_bounds
 from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, CellCounts, Noisy, Statistic, TreeCells, WeightedCells
@@ -289,7 +289,7 @@ def release_of(
     risk to the metadata of a single release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
-    measured, request = statistic if call.bounds is None else narrowed(statistic, call), call.request
+    measured, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
     if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "

@@ -30,7 +30,7 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
 from pdprivacy.protection import Protected, declared
 from pdprivacy.request import MechanismName, Options, Request
-from pdprivacy.statistic import Narrowed, Part, Read, Statistic
+from pdprivacy.statistic import BoundedStatistic, Part, Read, Statistic
 from pdprivacy.types import Labels
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -201,20 +201,20 @@ class Call:
         if self.weights is not None:
             text += f" weighted by {self.weights.name}"
         if facts.lineage:
-            text = labelled(text, facts.filters, facts.brief)
+            text = label_with_steps(text, facts.filters, facts.brief)
         if self.request.releases > 1:
             text += f", {self.request.releases} releases"
         return text
 
 
-def labelled(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
+def label_with_steps(text: str, filters: Sequence[str], steps: Sequence[str]) -> str:
     """Return the label of a release with its row steps."""
     if filters:
         text += " where " + " and ".join(f"({condition})" for condition in filters)
     return text + " after " + ", ".join(steps) if steps else text
 
 
-def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
+def with_keywords(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
     """Decorate a function whose last parameter, such as ``**noise``, stands for keywords of a TypedDict.
 
     The signature spells them out with their ``defaults``, in that order, the docstring explains them,
@@ -250,10 +250,10 @@ def spelled(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], F]:
     return decorate
 
 
-def noised(mechanism: MechanismName) -> Callable[[F], F]:
+def with_noise_keywords(mechanism: MechanismName) -> Callable[[F], F]:
     """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
     given = {**DEFAULTS, "mechanism": mechanism}
-    return spelled(Options, {name: given.get(name) for name in Options.__annotations__})
+    return with_keywords(Options, {name: given.get(name) for name in Options.__annotations__})
 
 
 Split: TypeAlias = Mapping[Hashable, Rational] | None
@@ -395,7 +395,7 @@ def refuse_bounds(call: Call) -> None:
         )
 
 
-def narrowed(statistic: Statistic, call: Call) -> Statistic:
+def with_bounds(statistic: Statistic, call: Call) -> Statistic:
     """Return the statistic with the bounds of the call."""
     if any(column.timeline for column in call.columns):
         raise ParameterError(
@@ -403,7 +403,7 @@ def narrowed(statistic: Statistic, call: Call) -> Statistic:
             'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
         )
     if not isinstance(call.bounds, Mapping):
-        return Narrowed(statistic, (pair_of(call.bounds),))
+        return BoundedStatistic(statistic, (pair_of(call.bounds),))
     names = [column.name for column in call.columns]
     if np.shape(statistic.ends[0]) != (len(names),):
         raise ParameterError("'bounds' must be one pair for all numbers here.", "bounds=(0, 100).")
@@ -411,7 +411,7 @@ def narrowed(statistic: Statistic, call: Call) -> Statistic:
         raise ParameterError(
             f"'bounds' must be a pair, or map columns of the call to one ({', '.join(map(repr, names))})."
         )
-    return Narrowed(statistic, tuple(pair_of(call.bounds.get(name, (None, None))) for name in names))
+    return BoundedStatistic(statistic, tuple(pair_of(call.bounds.get(name, (None, None))) for name in names))
 
 
 def pair_of(bounds: Any) -> tuple[float, float]:

@@ -295,7 +295,7 @@ def _ranked(
     Only records near the target are sorted; all others together are one candidate, which nearly no draw hits.
     """
     reach = math.ceil((HARDLY + math.log(choice.candidates)) * mechanism.scale) + 1
-    runs, others, least, beyond = choice.near(ranks, mechanism.scale, reach)
+    runs, others, least, beyond = choice.runs_near_target(ranks, mechanism.scale, reach)
 
     def load() -> tuple[Integers, Integers]:
         nonlocal runs
@@ -360,11 +360,11 @@ class Swaps(Task):
         """Return the selection after this swap; None after the selection of a set."""
         if len(self.sets) == self.walk.selections:
             return None
-        return replace(self, sets=(*self.sets, self.walk.swapped(self.sets[-1], outcome)))
+        return replace(self, sets=(*self.sets, self.walk.set_after_swap(self.sets[-1], outcome)))
 
     def chosen(self, outcomes: Sequence[int]) -> tuple[int, ...]:
         """Return the set that the last selection took."""
         sets = [self.sets[0]]
         for swap in outcomes[:-1]:
-            sets.append(self.walk.swapped(sets[-1], swap))
+            sets.append(self.walk.set_after_swap(sets[-1], swap))
         return sets[outcomes[-1]]

@@ -168,7 +168,7 @@ def plan_releases(
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     facts = _paid_as_a_whole(protected)
-    return _planned(protected, [_spelled_out(call, facts) for call in calls], delta, accounting)
+    return _plan_of(protected, [_priced_tuple(call, facts) for call in calls], delta, accounting)
 
 
 def _paid_as_a_whole(protected: Protected) -> Protected:
@@ -184,7 +184,7 @@ def _paid_as_a_whole(protected: Protected) -> Protected:
     return replace(protected, secret=None)
 
 
-def _spelled_out(call: Any, facts: Protected) -> Priced:
+def _priced_tuple(call: Any, facts: Protected) -> Priced:
     """Return the release that a tuple spells out: its name, its arguments, and a mapping of its keywords."""
     parts = list(call) if isinstance(call, tuple | list) else []
     options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
@@ -198,10 +198,10 @@ def _spelled_out(call: Any, facts: Protected) -> Priced:
     check_one_of("the release", name, sorted(VERBS))
     if not all(isinstance(word, str) for word in options):
         raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
-    return _asked(facts, name, arguments, options)
+    return _priced_call(facts, name, arguments, options)
 
 
-def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
+def _priced_call(facts: Protected, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
     """Return the release of this name with its price; raise the errors that the release itself raises."""
     if "release_id" in options:
         raise ParameterError(
@@ -210,16 +210,16 @@ def _asked(facts: Protected, name: str, arguments: Sequence[Any], options: Mappi
         )
     # copies, so that later changes of the arguments do not change the release
     fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
-    return priced(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
+    return with_price(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
 
 
-def priced(release: Release[Any]) -> Priced:
+def with_price(release: Release[Any]) -> Priced:
     """Return a release with its price; raise the errors of the release before anything is charged."""
     noise.source(release.call.rng)
     return release, release.task.price(release.task.cost)
 
 
-def _planned(
+def _plan_of(
     protected: Protected, releases: Sequence[Priced], delta: Rational | None, accounting: Method
 ) -> ReleasePlan:
     """Return the plan of these releases; see `plan_releases`. ``delta``: None for the sum of their deltas."""
@@ -298,15 +298,15 @@ class Batch(BatchMethods):
 
             @short_traceback
             @functools.wraps(VERBS[name])
-            def ask(*args: Any, **options: Any) -> Pending[Any]:
-                return self._ask(name, args, options)
+            def add_release(*args: Any, **options: Any) -> Pending[Any]:
+                return self._add(name, args, options)
 
-            return ask
+            return add_release
 
-    def _ask(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
+    def _add(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
-        release = _asked(self._facts, verb, args, options)  # refused here, where it is asked
+        release = _priced_call(self._facts, verb, args, options)  # refused here, where it is asked
         self._releases.append(release)
         pending: Pending[Any] = Pending(release[0].label)
         self._waiting.append(pending)
@@ -316,7 +316,7 @@ class Batch(BatchMethods):
         """Return the plan of the releases so far, with their total cost; nothing is charged."""
         if not self._releases:
             raise ParameterError("The batch has no releases yet.", "batch.count(epsilon=0.1).")
-        return _planned(self._protected, self._releases, self._delta, self._accounting)
+        return _plan_of(self._protected, self._releases, self._delta, self._accounting)
 
 
 def batch(
@@ -392,8 +392,8 @@ def marginals(
     state = rng if rng is None else noise.simulator(rng)
     options = {"epsilon": each, "delta": slack, "mechanism": mechanism, "rng": state, "sort": False}
     facts = _paid_as_a_whole(protected)
-    calls = [_asked(facts, "value_counts", [list(key)], options) for key in keys]
-    released = _planned(protected, calls, None, "basic").release(release_id)
+    calls = [_priced_call(facts, "value_counts", [list(key)], options) for key in keys]
+    released = _plan_of(protected, calls, None, "basic").release(release_id)
     return cast("dict[tuple[Hashable, ...], pd.Series[Any]]", dict(zip(keys, released, strict=True)))
 
 
@@ -478,13 +478,13 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     if not slack or not rule.in_rho:
         left = rule.left(spent)
         if secret is not None and left.amount:
-            return _largest(fits, secret.room(left.amount))
+            return _largest_fitting(fits, secret.room(left.amount))
         bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
-        return _largest(fits, bound)
-    return _largest(fits, None)
+        return _largest_fitting(fits, bound)
+    return _largest_fitting(fits, None)
 
 
-def _largest(fits: Callable[[float], bool], near: float | None) -> float:
+def _largest_fitting(fits: Callable[[float], bool], near: float | None) -> float:
     """Return the largest double that fits: at or just below ``near``, or found by a search if it is None."""
     if near is not None:
         for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):

@@ -18,7 +18,15 @@ from pdprivacy.expressions import Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
 from pdprivacy.release.publish import Made, Result, release_of, series
-from pdprivacy.release.spec import Call, Release, columns_of, name_index, noised, refuse_shared, weights_of
+from pdprivacy.release.spec import (
+    Call,
+    Release,
+    columns_of,
+    name_index,
+    refuse_shared,
+    weights_of,
+    with_noise_keywords,
+)
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
@@ -35,7 +43,7 @@ from pdprivacy.types import Labels
 MatrixConstraint: TypeAlias = Literal["psd"]
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def cov(
     protected: Protected,
     columns: Labels | None = None,
@@ -70,7 +78,7 @@ def cov(
     return _matrix(protected, columns, Call.of("cov", epsilon, noise, constraint=constraint))
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def corr(
     protected: Protected,
     columns: Labels | None = None,
@@ -193,7 +201,7 @@ def _covariances(
     return Direct(kind, quantities, weights, protected.scope, rows, keys)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def pooled_var(
     protected: Protected,
     columns: Labels | None = None,
@@ -229,7 +237,7 @@ def pooled_var(
     return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def pooled_cov(
     protected: Protected,
     columns: Labels,
@@ -268,7 +276,7 @@ LARGEST_PENALTY = 2.0**40
 """The largest penalty, in units of squared half ranges, beside which doubles still resolve the moments."""
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def ols(
     protected: Protected,
     y: Hashable,

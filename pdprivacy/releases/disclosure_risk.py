@@ -29,7 +29,7 @@ from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
 from pdprivacy.protection import Protected, ProtectedFrame, find
-from pdprivacy.release.spec import cell_index, check_cells, spelled
+from pdprivacy.release.spec import cell_index, check_cells, with_keywords
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -50,7 +50,7 @@ from pdprivacy.show import pages
 from pdprivacy.types import Floats, Integers, Labels
 
 
-@spelled(Noise, NOISE)
+@with_keywords(Noise, NOISE)
 def dr_ha(
     protected: Protected,
     by: Labels,
@@ -167,7 +167,7 @@ def _simulated(
     return confidential(frame, "dr_ha")
 
 
-@spelled(Measured, DEFAULTS)
+@with_keywords(Measured, DEFAULTS)
 def risk_curve(
     protected: Protected,
     by: Labels,
@@ -215,7 +215,7 @@ def risk_curve(
     return confidential(curve, "risk_curve", **asked.words)
 
 
-@spelled(Measured, DEFAULTS)
+@with_keywords(Measured, DEFAULTS)
 def choose_epsilon(
     protected: Protected,
     by: Labels,
@@ -381,7 +381,7 @@ def _cells_at(columns: Sequence[Column], places: Integers, method: str) -> pd.In
     return pd.MultiIndex.from_arrays(levels, names=[column.name for column in columns])
 
 
-@spelled(Measured, DEFAULTS)
+@with_keywords(Measured, DEFAULTS)
 def repeated_risk(
     protected: Protected,
     publications: Sequence[Mapping[str, Any]],

@@ -27,11 +27,11 @@ from pdprivacy.release.spec import (
     check_cells,
     columns_of,
     name_index,
-    noised,
     refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
+    with_noise_keywords,
 )
 from pdprivacy.releases.histograms import counts, labels_counted
 from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
@@ -101,7 +101,7 @@ class DeclaredGroups:
         names = [key.name for key in self.keys]
         return f"groupby({(names if len(names) > 1 else names[0])!r})"
 
-    def _asked(self, columns: Labels | None) -> Labels | None:
+    def _columns_to_release(self, columns: Labels | None) -> Labels | None:
         return self.selected if columns is None else columns
 
 
@@ -125,7 +125,7 @@ class GroupBy(DeclaredGroups, GroupMethods):
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def count(
     groups: DeclaredGroups, *, epsilon: Rational, weights: Hashable | None = None, **noise: Unpack[Options]
 ) -> Release[pd.Series[Any]]:
@@ -152,7 +152,7 @@ def count(
     return release_of(groups._protected, call, statistic, partial(counts, call, index, "count"))
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def sum(  # noqa: A001
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -170,7 +170,7 @@ def sum(  # noqa: A001
     return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split, weights)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def mean(
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -188,7 +188,7 @@ def mean(
     return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split, weights)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def var(
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -204,7 +204,7 @@ def var(
     return _several(groups, Call.of("var", epsilon, noise), "var", columns, split)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def std(
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -221,7 +221,7 @@ def std(
     return _several(groups, Call.of("std", epsilon, noise), "std", columns, split)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def proportion(
     groups: DeclaredGroups,
     column: Hashable = None,
@@ -238,7 +238,7 @@ def proportion(
     under the column's name.
     """
     facts, keys = groups._protected, groups.keys
-    chosen, weight = weighted_columns(facts, groups._asked(column), weights, "proportion", keys)
+    chosen, weight = weighted_columns(facts, groups._columns_to_release(column), weights, "proportion", keys)
     if len(chosen) != 1:
         raise ParameterError("'proportion' takes one column and one label.")
     refuse_shared(chosen if weight is None else (*chosen, weight), keys, "proportion")
@@ -251,7 +251,7 @@ def proportion(
     return _table(groups, statistic, Call.of("proportion", epsilon, noise, chosen, weights=weight), labels)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def describe(
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -269,7 +269,7 @@ def describe(
     return _several(groups, call, ["count", "mean", "std"], columns, split)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def agg(
     groups: DeclaredGroups,
     func: Aggregates,
@@ -303,7 +303,7 @@ def _several(
     if weights is not None:
         return _weighted(groups, call, columns, split, weights)
     facts, method, keys = groups._protected, call.statistic, groups.keys
-    chosen, kinds, by_name = asked_of(facts, func, groups._asked(columns), keys, method)
+    chosen, kinds, by_name = asked_of(facts, func, groups._columns_to_release(columns), keys, method)
     statistic = moments_of(facts, chosen, kinds, split, keys, method)
     call = replace(call, columns=chosen)
     if by_name and len(set(kinds)) == 1:
@@ -324,7 +324,7 @@ def _weighted(
     """The release of weighted sums or means per key."""
     facts, keys = groups._protected, groups.keys
     kind: Literal["sum", "mean"] = "sum" if call.statistic == "sum" else "mean"
-    chosen, weight = weighted_columns(facts, groups._asked(columns), weights, kind, keys)
+    chosen, weight = weighted_columns(facts, groups._columns_to_release(columns), weights, kind, keys)
     assert weight is not None
     refuse_shared((*chosen, weight), keys, kind)
     quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
@@ -344,7 +344,7 @@ def _table(
     return release_of(groups._protected, call, statistic, make)
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def value_counts(
     groups: DeclaredGroups,
     columns: Labels | None = None,
@@ -373,7 +373,7 @@ def _columns(
     groups: DeclaredGroups, columns: Labels | None, method: str, *, needed: bool = False
 ) -> tuple[Column, ...]:
     """The columns of a release, none of which is a key; where they are not ``needed``, all numeric ones."""
-    asked = groups._asked(columns)
+    asked = groups._columns_to_release(columns)
     if needed and asked is None:
         raise ParameterError(f"{method!r} needs a column.", f'{_GROUPS}.{method}("health", epsilon=0.1)')
     chosen = columns_of(groups._protected, asked, method, groups.keys)

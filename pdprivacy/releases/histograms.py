@@ -27,9 +27,9 @@ from pdprivacy.release.spec import (
     check_cells,
     columns_of,
     name_index,
-    noised,
     weighted_columns,
     weights_of,
+    with_noise_keywords,
 )
 from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
 from pdprivacy.request import Options
@@ -44,7 +44,7 @@ from pdprivacy.types import Labels
 MOST_BINS = 10**6
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def count(
     protected: Protected,
     columns: Labels | None = None,
@@ -101,7 +101,7 @@ def _weight_of_all(
     return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def value_counts(
     protected: Protected,
     columns: Labels,
@@ -175,7 +175,7 @@ def labels_counted(
     return release_of(protected, call, statistic, make, arrange=arrange)
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def nunique(
     protected: Protected,
     columns: Labels,
@@ -225,7 +225,7 @@ def largest_first(made: Made[Any], groups: int) -> Made[Any]:
     return released.iloc[order], errors.reordered(order)
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def histogram(
     protected: Protected,
     column: Hashable,

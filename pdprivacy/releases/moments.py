@@ -24,12 +24,12 @@ from pdprivacy.release.spec import (
     cell_index,
     columns_of,
     name_index,
-    noised,
     pair_of,
     refuse_bounds,
     refuse_shared,
     weighted_columns,
     weights_of,
+    with_noise_keywords,
 )
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
@@ -40,16 +40,16 @@ from pdprivacy.statistic import (
     Statistic,
     Sums,
     Weighted,
+    deviations_of,
     indicator,
     quantity,
-    rooted,
     weight_of,
 )
 from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
 from pdprivacy.types import Floats, Labels
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def sum(  # noqa: A001
     protected: Protected,
     columns: Labels | None = None,
@@ -94,7 +94,7 @@ def sum(  # noqa: A001
     return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def mean(
     protected: Protected,
     columns: Labels | None = None,
@@ -156,7 +156,7 @@ def _moments(
     return Direct(kind, quantities, weights, protected.scope, rows)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def proportion(
     protected: Protected,
     column: Hashable,
@@ -191,7 +191,7 @@ def proportion(
     return release_of(protected, call, statistic, partial(series, index=index))
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def var(
     protected: Protected,
     columns: Labels | None = None,
@@ -227,7 +227,7 @@ def _variances(protected: Protected, weights: Any, call: Call) -> Statistic:
     return _moments(protected, "var", quantities, weights, call)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def std(
     protected: Protected,
     columns: Labels | None = None,
@@ -254,7 +254,7 @@ def std(
     call, index = replace(call, bounds=_squared(call.bounds)), name_index(chosen)
 
     def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result.transformed(rooted), index)
+        return series(result.transformed(deviations_of), index)
 
     return release_of(protected, call, statistic, make)
 
@@ -328,7 +328,7 @@ def moments_of(
     return Moments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def agg(
     protected: Protected,
     func: Aggregates,
@@ -369,7 +369,7 @@ def agg(
     return _aggregated(protected, Call.of("agg", epsilon, noise, chosen), kinds, split, by_name=by_name)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def describe(
     protected: Protected,
     columns: Labels | None = None,
@@ -428,7 +428,7 @@ def _aggregated(
     return release_of(protected, call, statistic, make)
 
 
-@noised("laplace")
+@with_noise_keywords("laplace")
 def pivot_table(
     protected: Protected,
     values: Labels | None = None,

@@ -29,7 +29,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release, columns_of
 from pdprivacy.releases import clustering, histograms, moments, selection
-from pdprivacy.releases.batches import priced
+from pdprivacy.releases.batches import with_price
 from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
 from pdprivacy.releases.table_risk import confidential, levels_of
 from pdprivacy.show.progress import shown
@@ -44,7 +44,7 @@ from pdprivacy.suppression.amplification import (
 )
 from pdprivacy.types import Floats, Labels, Mask
 
-Draw: TypeAlias = "Callable[[_Way, Source], Mask]"
+Draw: TypeAlias = "Callable[[_Omission, Source], Mask]"
 Score: TypeAlias = Callable[[Any, Fraction], float]
 """The error of what was released, of about this share of the records."""
 
@@ -286,7 +286,7 @@ class _Comparison:
 
     def check(self, facts: Protected, cost: Pure | Approx) -> None:
         """Refuse what the releases would refuse, and those that cost more than is asked for."""
-        prices = [priced(release)[1].cost for release in self._releases(facts, cost, 0)]
+        prices = [with_price(release)[1].cost for release in self._releases(facts, cost, 0)]
         epsilon, delta = (sum(getattr(price, name) for price in prices) for name in ("epsilon", "delta"))
         if epsilon > cost.epsilon or delta > cost.delta:
             raise ParameterError(
@@ -299,7 +299,7 @@ class _Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Omission:
     """A way to leave records out.
 
     ``key``: its place in the index. ``law``: what it does to a guarantee; None where nothing is left out.
@@ -329,12 +329,12 @@ class _Way:
         return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(members)))
 
 
-ALL_RECORDS = _Way((), None, Fraction(1))
+ALL_RECORDS = _Omission((), None, Fraction(1))
 
 
 def _compared(
     comparison: _Comparison,
-    ways: Sequence[_Way],
+    ways: Sequence[_Omission],
     names: Sequence[str],
     drawing: Callable[[], Draw],
     repetitions: Any,
@@ -376,9 +376,9 @@ def _compared(
 
 def _table(
     comparison: _Comparison,
-    ways: Sequence[_Way],
-    costs: Mapping[_Way, Sequence[Pure | Approx | None]],
-    errors: Mapping[_Way, Floats],
+    ways: Sequence[_Omission],
+    costs: Mapping[_Omission, Sequence[Pure | Approx | None]],
+    errors: Mapping[_Omission, Floats],
     names: Sequence[str],
 ) -> pd.DataFrame:
     """The frame of the errors that were found."""
@@ -400,7 +400,7 @@ def _table(
     return frame
 
 
-def _words(comparison: _Comparison) -> dict[str, Any]:
+def _description(comparison: _Comparison) -> dict[str, Any]:
     """Words about a comparison, for ``attrs``."""
     return {
         "statistic": comparison.name,
@@ -410,7 +410,7 @@ def _words(comparison: _Comparison) -> dict[str, Any]:
     }
 
 
-def _listed(name: str, values: Any, example: str) -> list[Any]:
+def _checked_values(name: str, values: Any, example: str) -> list[Any]:
     if isinstance(values, str) or not np.iterable(values) or not (items := list(values)):
         raise ParameterError(f"{name!r} must be a list.", example)
     if not isinstance(values, list | tuple) and any(isinstance(item, str) for item in items):
@@ -474,23 +474,23 @@ def compare_sampling(
     protected.refuse_other_engines_for("compare_sampling")
     levels, _ = levels_of(epsilon)
     comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
-    ways = _samples(protected, _listed("rates", rates, "rates=[0.1, 0.5, 0.9]."))
+    ways = _samples(protected, _checked_values("rates", rates, "rates=[0.1, 0.5, 0.9]."))
 
-    def draw(way: _Way, source: Source) -> Mask:
+    def draw(way: _Omission, source: Source) -> Mask:
         if way.rows is not None:
             return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
         return by_unit(protected, lambda size: noise.coins(size, way.share, source))
 
     frame = _compared(comparison, ways, ["rate"], lambda: draw, repetitions, rng, progress)
-    return confidential(frame, "compare_sampling", **_words(comparison))
+    return confidential(frame, "compare_sampling", **_description(comparison))
 
 
-def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
+def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Omission]:
     shares = [check_rate(rate) for rate in rates]
     if len(set(shares)) < len(shares):
         raise ParameterError("'rates' must be different numbers.")
     if protected.unit.neighbors == "add_remove":
-        return [_Way((float(share),), Poisson(share), share) for share in shares]
+        return [_Omission((float(share),), Poisson(share), share) for share in shares]
     scope = protected.scope
     if scope.rows is None or scope.filtered or protected.units is not None:
         raise ParameterError(
@@ -501,7 +501,7 @@ def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Way]:
     for share in shares:
         size = round(share * scope.rows) or 1
         exact = Fraction(size, scope.rows)
-        ways.append(_Way((float(share),), WithoutReplacement(exact), exact, size))
+        ways.append(_Omission((float(share),), WithoutReplacement(exact), exact, size))
     return ways
 
 
@@ -549,7 +549,9 @@ def compare_suppression(
     protected.refuse_other_engines_for("compare_suppression")
     levels, _ = levels_of(epsilon)
     comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
-    pairs = [_spread(pair) for pair in _listed("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")]
+    pairs = [
+        _spread(pair) for pair in _checked_values("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")
+    ]
     if len(set(pairs)) < len(pairs):
         raise ParameterError("'spreads' must be different pairs.")
     refuse_units(protected)
@@ -558,16 +560,16 @@ def compare_suppression(
         distance = "discrete" if comparison.name == "mode" else "euclidean" if several else "absolute"
     check_one_of("distance", distance, get_args(Distance))
     limits = limits_of(comparison.chosen, distance, "compare_suppression")
-    ways = [_Way((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
+    ways = [_Omission((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
 
     def drawing() -> Draw:
         spread = [(way, pair) for way, pair in zip(ways, pairs, strict=True) if pair[0] < pair[1]]
-        kept: dict[_Way, Floats] = {}
+        kept: dict[_Omission, Floats] = {}
         if spread:
             scores = scores_of(protected, comparison.chosen, distance, limits, progress)
             kept = {way: keep_probabilities(scores, *pair) for way, pair in spread}
 
-        def draw(way: _Way, source: Source) -> Mask:
+        def draw(way: _Omission, source: Source) -> Mask:
             if way in kept:
                 return noise.weighted_coins(kept[way], source)
             return noise.coins(len(protected.snapshot), way.share, source)
@@ -575,7 +577,7 @@ def compare_suppression(
         return draw
 
     frame = _compared(comparison, ways, ["m", "M"], drawing, repetitions, rng, progress)
-    return confidential(frame, "compare_suppression", **_words(comparison), distance=distance)
+    return confidential(frame, "compare_suppression", **_description(comparison), distance=distance)
 
 
 def _spread(pair: Any) -> tuple[Fraction, Fraction]:

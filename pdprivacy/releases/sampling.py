@@ -32,7 +32,7 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
 from pdprivacy.release.execute import charge, noting_charges
-from pdprivacy.release.spec import Price, columns_of, labelled
+from pdprivacy.release.spec import Price, columns_of, label_with_steps
 from pdprivacy.show.numbers import percent
 from pdprivacy.suppression import Distance, keep_probabilities, outlier_scores
 from pdprivacy.suppression.amplification import (
@@ -103,7 +103,7 @@ def partition(
         )
     times = min(columns[0].cells("partition"), protected.scope.l0)
     asked = loss(epsilon, delta).times(times)
-    label = labelled(f"partition by {columns[0].name}", protected.filters, protected.brief)
+    label = label_with_steps(f"partition by {columns[0].name}", protected.filters, protected.brief)
 
     def price_of(cost: Pure | Approx) -> Price:
         each = loss(cost.epsilon / times, cost.delta / times)

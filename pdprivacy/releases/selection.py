@@ -28,9 +28,9 @@ from pdprivacy.release.spec import (
     cell_index,
     columns_of,
     name_index,
-    spelled,
     weighted_columns,
     weights_of,
+    with_keywords,
 )
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
 from pdprivacy.request import Request
@@ -89,8 +89,10 @@ class QuantileOptions(TypedDict, total=False):
 
 
 ALIKE: dict[str, Any] = {"releases": 1, "rng": None, "release_id": None}
-of_labels = spelled(SelectionOptions, {"delta": 0, "mechanism": "permute_and_flip", "noise": None, **ALIKE})
-of_numbers = spelled(QuantileOptions, {"delta": 0, "mechanism": "exponential", **ALIKE})
+of_labels = with_keywords(
+    SelectionOptions, {"delta": 0, "mechanism": "permute_and_flip", "noise": None, **ALIKE}
+)
+of_numbers = with_keywords(QuantileOptions, {"delta": 0, "mechanism": "exponential", **ALIKE})
 
 
 @of_labels

@@ -308,13 +308,13 @@ class TableRisk:
             raise ParameterError("The table holds no record, so nobody is at risk.")
         return tables
 
-    def count(self) -> Counted:
+    def count(self) -> CountedTables:
         """The tables, counted once."""
-        return Counted.of(self, self.tables())
+        return CountedTables.of(self, self.tables())
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedTables:
     """A question and the counts that it is about, with what all kinds of noise share.
 
     Cells whose compositions agree in every sensitive column have one risk: they are one kind.
@@ -331,7 +331,7 @@ class Counted:
     sizes: Integers
 
     @classmethod
-    def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> Counted:
+    def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> CountedTables:
         """Fit the risk model to tables (N, K), one per sensitive column."""
         fitted = [asked.measured.fit(table) for table in tables]
         cells = [one.cells for one in fitted]
@@ -349,7 +349,7 @@ class Counted:
         self, noises: Sequence[Any], average: risk.Average | None, progress: bool | None = False
     ) -> Floats:
         """The risk under each noise: (E,), or (E, N) without an average, NaN where a cell is empty."""
-        kinds = self._of_kinds(noises, progress)
+        kinds = self._risk_by_kind(noises, progress)
         if average is None:
             nobody = np.full((len(noises), 1), np.nan)
             return np.hstack([kinds, nobody])[:, self.which]
@@ -357,7 +357,7 @@ class Counted:
 
     def averages(self, noises: Sequence[Any], progress: bool | None = False) -> dict[str, Floats]:
         """Both averages, (E,) each."""
-        kinds = self._of_kinds(noises, progress)
+        kinds = self._risk_by_kind(noises, progress)
         names: tuple[risk.Average, ...] = ("cells", "records")
         return {name: self._averaged(kinds, name) for name in names}
 
@@ -370,19 +370,19 @@ class Counted:
         # one by one: the last digit must not depend on how many are asked for at once
         return np.array([each @ weights for each in kinds])
 
-    def _of_kinds(self, noises: Sequence[Any], progress: bool | None) -> Floats:
+    def _risk_by_kind(self, noises: Sequence[Any], progress: bool | None) -> Floats:
         """(E, V): per kind the largest risk of the sensitive columns, or the sum (section 4.3)."""
         together = np.maximum if self.asked.overall == "max" else np.add
-        found = self._of_compositions(noises, 0, progress)
+        found = self._risk_of_compositions(noises, 0, progress)
         if self.kinds.shape[1] == 1:
             return found
         found = found[:, self.kinds[:, 0]]
         for place in range(1, self.kinds.shape[1]):
-            more = self._of_compositions(noises, place, progress)
+            more = self._risk_of_compositions(noises, place, progress)
             together(found, more[:, self.kinds[:, place]], out=found)
         return found
 
-    def _of_compositions(self, noises: Sequence[Any], place: int, progress: bool | None) -> Floats:
+    def _risk_of_compositions(self, noises: Sequence[Any], place: int, progress: bool | None) -> Floats:
         """(E, U), the risk of each composition of one sensitive column, some at a time.
 
         An interrupt waits for those that are computed, a second or so.

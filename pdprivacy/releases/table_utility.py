@@ -31,11 +31,11 @@ from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import check_cells, columns_of, spelled
+from pdprivacy.release.spec import check_cells, columns_of, with_keywords
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
-    Counted,
+    CountedTables,
     Measured,
     Noise,
     TableNoise,
@@ -222,7 +222,7 @@ def _table(protected: Protected, columns: Sequence[Column], method: str) -> Inte
     return table.reshape([column.cells(method) for column in columns])
 
 
-@spelled(Noise, NOISE)
+@with_keywords(Noise, NOISE)
 def utility(
     protected: Protected,
     columns: Labels | None = None,
@@ -296,7 +296,7 @@ def utility(
     return confidential(frame, "utility", mechanism=asked.name, columns=columns_read)
 
 
-@spelled(Measured, DEFAULTS)
+@with_keywords(Measured, DEFAULTS)
 def tradeoff(
     protected: Protected,
     by: Labels,
@@ -347,7 +347,7 @@ def tradeoff(
     noises = [asked.noise.at(number) for number in numbers]
     _check_draws(draws, asked.noise, numbers[0])
     table = _table(protected, both, "tradeoff")
-    counted = Counted.of(asked, by_label(table.reshape(-1, *table.shape[len(asked.by) :])))
+    counted = CountedTables.of(asked, by_label(table.reshape(-1, *table.shape[len(asked.by) :])))
     frame = pd.DataFrame(
         {"risk": counted.risks(noises, average, progress)},
         index=pd.Index(map(float, numbers), name="epsilon"),

@@ -22,7 +22,15 @@ from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Errors, Made, Result, release_of
-from pdprivacy.release.spec import Call, Price, Release, cell_index, check_cells, noised, weighted_columns
+from pdprivacy.release.spec import (
+    Call,
+    Price,
+    Release,
+    cell_index,
+    check_cells,
+    weighted_columns,
+    with_noise_keywords,
+)
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import MechanismName, Options, Request
 from pdprivacy.statistic import (
@@ -78,7 +86,7 @@ def cells_of(
     return WeightedCells(columns, scope, method, weight_of(weight, method), edges)
 
 
-@noised("geometric")
+@with_noise_keywords("geometric")
 def crosstab(
     protected: Protected,
     index: Labels,

@@ -190,7 +190,7 @@ def _panels(reading: Reading, counts: Integers, top: int) -> Iterator[_Panel]:
     )
 
 
-def _joined(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats, Floats]]:
+def _merged_panels(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Yield the active counts, the reads, and mass times weights of these counts, for several panels at once.
 
     A few large products of matrices take much less time than many small ones.
@@ -206,7 +206,7 @@ def _joined(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats, Floats
             held = []
 
 
-class _Labels(NamedTuple):
+class _SparseCompositions(NamedTuple):
     """Compositions as sparse tables (U, D) over the distinct counts.
 
     many : the number of labels with a count. share : the share of the records whose label has that count.
@@ -217,7 +217,7 @@ class _Labels(NamedTuple):
     share: Any
 
     @classmethod
-    def of(cls, cells: Cells) -> _Labels:
+    def of(cls, cells: Cells) -> _SparseCompositions:
         from scipy.sparse import csr_array
 
         compositions = cells.compositions
@@ -229,11 +229,11 @@ class _Labels(NamedTuple):
             counts, csr_array((np.ones(rows.size), at), shape), csr_array((share.reshape(-1), at), shape)
         )
 
-    def of_rows(self, rows: Integers) -> tuple[Integers, _Labels]:
+    def of_rows(self, rows: Integers) -> tuple[Integers, _SparseCompositions]:
         """Return the places of the counts in these compositions, and the tables of these compositions."""
         many, share = self.many[rows], self.share[rows]
         used = np.unique(many.indices)
-        return used, _Labels(self.counts[used], many[:, used], share[:, used])
+        return used, _SparseCompositions(self.counts[used], many[:, used], share[:, used])
 
     def mixed(self, mass: Floats, whole: Floats) -> Floats:
         """Return (U, n), the sum over labels k of (n_k/n) mass_k times the product of the others' ``whole``.
@@ -257,7 +257,7 @@ def plurality_risk(cells: Cells, reading: Reading) -> Floats:
     >>> plurality_risk(Cells.of([[0, 3], [1, 2]]), reading).round(3)
     array([0.916, 0.553])
     """
-    labels = _Labels.of(cells)
+    labels = _SparseCompositions.of(cells)
     nodes, node_weights = legendre.leggauss((cells.compositions.shape[1] + 1) // 2)
     largest = np.searchsorted(labels.counts, cells.compositions[:, -1])
     risks = np.zeros(len(cells.compositions))
@@ -287,7 +287,7 @@ def probabilistic_risk(cells: Cells, reading: Reading) -> Floats:
     >>> probabilistic_risk(Cells.of([[0, 3], [1, 2]]), reading).round(3)
     array([0.861, 0.531])
     """
-    labels = _Labels.of(cells)
+    labels = _SparseCompositions.of(cells)
     counts, top = labels.counts, _top(reading, labels.counts)
     empty = reading.empty(counts)
     first = math.ceil(math.log2(cells.compositions.shape[1] * top))
@@ -301,7 +301,7 @@ def probabilistic_risk(cells: Cells, reading: Reading) -> Floats:
         rate = rates[low : low + width]
         whole = np.repeat(empty[:, np.newaxis], len(rate), axis=1)
         mass = np.zeros(whole.shape)
-        for active, reads, there in _joined(_panels(reading, counts, top)):
+        for active, reads, there in _merged_panels(_panels(reading, counts, top)):
             decay = np.exp(-reads[:, np.newaxis] * rate)
             whole[active] += there @ decay
             mass[active] += (there * reads) @ decay

@@ -197,7 +197,7 @@ class _Block:
         if rows.size:
             kept, place = np.unique(self.place[rows], return_inverse=True)
             below, there = self.series.at(kept).transforms(hidden.at(kept), partial)
-            joined = self._joined(place.reshape(len(rows), -1), below, there)
+            joined = self._series_product(place.reshape(len(rows), -1), below, there)
             found[:, rows] = joined / self.at_size[rows]
         if partial:
             found /= self.sizes
@@ -212,9 +212,9 @@ class _Block:
             none = none * q
         return np.flatnonzero(one > NEGLIGIBLE * self.at_size)
 
-    def _joined(self, place: Integers, below: Complex, there: Complex) -> Floats:
+    def _series_product(self, place: Integers, below: Complex, there: Complex) -> Floats:
         """Return the coefficients (E, C) at the size of each row."""
-        beginnings, node = Beginnings.of(place[:, :-1])
+        beginnings, node = PrefixTree.of(place[:, :-1])
         none, one = beginnings.products(below, there)
         # The coefficient is the mean of the transform: a scalar product of real vectors.
         ends, last = np.unique(place[:, -1], return_inverse=True)
@@ -427,13 +427,13 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginnings:
+class PrefixTree:
     """The distinct beginnings of rows as a tree: for each label, the parent and the place of each node."""
 
     steps: tuple[tuple[Integers, Integers], ...]
 
     @classmethod
-    def of(cls, place: Integers) -> tuple[Beginnings, Integers]:
+    def of(cls, place: Integers) -> tuple[PrefixTree, Integers]:
         """Return the tree of rows (C, K) in lexicographic order, and the node (C,) where each row ends."""
         new = np.zeros(len(place), dtype=bool)
         new[0] = True
@@ -491,7 +491,7 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
         masses = [_negative_binomial(each, largest, float(alpha.sum())) for each in alpha]
         whole = masses[0]
         for mass in masses[1:]:
-            whole = _joined(whole, mass)
+            whole = _series_product(whole, mass)
         for place, reading in enumerate(readings):
             q = np.zeros(largest + 1)
             reach = reading.reach(largest + 1)
@@ -503,8 +503,8 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
             none, one = np.ones(1), np.zeros(1)
             for mass in masses:
                 hidden = q * mass
-                one = _joined(one, hidden) + _joined(none, there * mass)
-                none = _joined(none, hidden)
+                one = _series_product(one, hidden) + _series_product(none, there * mass)
+                none = _series_product(none, hidden)
             risks = one[wanted] / whole[wanted]
             found[place, start:stop] = risks / wanted if partial else risks
     return np.clip(found, 0.0, 1.0)
@@ -536,7 +536,7 @@ def _negative_binomial(alpha: float, largest: int, total: float) -> Floats:
     return np.asarray(mass / mass.sum())
 
 
-def _joined(first: Floats, second: Floats) -> Floats:
+def _series_product(first: Floats, second: Floats) -> Floats:
     """Return the product of two power series, as long as the longer one."""
     length = max(first.size, second.size)
     if min(first.size, second.size) <= DIRECT:
@@ -602,7 +602,7 @@ def _at_sizes(
     values, place = np.unique(rate * proportions, return_inverse=True)
     place = place.reshape(proportions.shape)
     series = Series.of(values, period)
-    beginnings, node = Beginnings.of(place)
+    beginnings, node = PrefixTree.of(place)
     centre = series.centres[place].sum(axis=1)
     offset = (wanted[np.newaxis, :] - centre[:, np.newaxis]) % period
     found = np.empty((len(readings), len(proportions)))

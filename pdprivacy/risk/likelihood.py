@@ -141,7 +141,7 @@ def _no_alpha(reason: str) -> ParameterError:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Labels:
+class _LabelLikelihood:
     """The Dirichlet-multinomial likelihood at alpha = p / phi, with the best p for each phi.
 
     ``start``: p at phi = 0. ``extra``: the number of labels beyond the first in a cell, summed over cells.
@@ -236,7 +236,7 @@ def dirichlet_alpha(counts: ArrayLike) -> Floats:
     records, pairs = moments_of(total)
     moments = [moments_of(tally) for tally in tallies]
     share = np.array([own / records for own, _ in moments])
-    model = _Labels(Steps.over(tallies), Steps.over([total]), share, extra)
+    model = _LabelLikelihood(Steps.over(tallies), Steps.over([total]), share, extra)
 
     # At phi = 0 the slope is a rational number.
     slope = sum((Fraction(both * records, own) for own, both in moments), start=Fraction(-pairs))
@@ -372,7 +372,7 @@ class _SizeDistribution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Counted:
+class _SizeLikelihood:
     """The likelihood of the law of sizes in phi, with the best mean for each phi."""
 
     steps: Steps
@@ -560,7 +560,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
             "one record, and the mean falls to 0.",
             'sizes="observed", or zero_truncated=False.',
         )
-    counted = _Counted(Steps.over([tally]), cells, *moments_of(tally), zero_truncated)
+    counted = _SizeLikelihood(Steps.over([tally]), cells, *moments_of(tally), zero_truncated)
     law = counted.law(0.0) if model == "poisson" else counted.overdispersed()
     found = {"lambda": law.mean}
     if law.phi:

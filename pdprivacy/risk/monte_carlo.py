@@ -313,7 +313,7 @@ def _risks(attack: str, true: Integers, noisy: Floats, threshold: float, partial
     return np.asarray((chance * true).sum(axis=-1) / np.maximum(true.sum(axis=-1), 1))
 
 
-def _read(noisy: Floats) -> Floats:
+def _as_read(noisy: Floats) -> Floats:
     """Return released counts as an intruder reads them: whole and not negative."""
     return np.maximum(np.floor(noisy + 0.5), 0.0)
 
@@ -326,7 +326,7 @@ def _homogeneity(noisy: Floats, threshold: float) -> Floats:
 
 def _plurality(noisy: Floats, _: float) -> Floats:
     """Return the probabilities to conclude each label: shared equally by the labels seen most often."""
-    read = _read(noisy)
+    read = _as_read(noisy)
     most = read.max(axis=-1, keepdims=True)
     best = (read == most) & (most > 0)
     return np.asarray(best / np.maximum(best.sum(axis=-1, keepdims=True), 1))
@@ -334,7 +334,7 @@ def _plurality(noisy: Floats, _: float) -> Floats:
 
 def _probabilistic(noisy: Floats, _: float) -> Floats:
     """Return the probabilities to conclude each label: its share of the counts."""
-    read = _read(noisy)
+    read = _as_read(noisy)
     return np.asarray(read / np.maximum(read.sum(axis=-1, keepdims=True), 1.0))
 
 

@@ -22,7 +22,7 @@ from pdprivacy.metadata import check_release
 from pdprivacy.show.markup import ShownCells, Spanning, Table
 from pdprivacy.show.numbers import plain
 from pdprivacy.show.view import SEEDED, View
-from pdprivacy.storage import written
+from pdprivacy.storage import write_or_refuse
 
 PIECES = ["released", "standard_error", "lower", "upper"]
 WORKBOOK = 'released.dp.to_excel("table.xlsx").'
@@ -161,7 +161,7 @@ def excel(released: Any, path: str | os.PathLike[str]) -> None:
                 _put(sheet.cell(row, column), *value)
     book.remove(book.worksheets[0])
     book.save(buffer)
-    written({Path(name): buffer.getvalue()}, WORKBOOK)
+    write_or_refuse({Path(name): buffer.getvalue()}, WORKBOOK)
 
 
 # ---------------------------------------------------------------- tables

@@ -117,8 +117,8 @@ class Table:
         lines = [f'<table class="pdp-table" cellpadding="5" style="{TABLE}">']
         if self.caption:
             lines.append(f'<caption style="{CAPTION}">{escape(self.caption)}</caption>')
-        above = [_over(row, left) for row in self.above]
-        above.append(_over([Spanning(one) for one in self.head], left))
+        above = [_header_cells(row, left) for row in self.above]
+        above.append(_header_cells([Spanning(one) for one in self.head], left))
         lines += [f'<thead style="{HEAD}">', *(f"<tr>{row}</tr>" for row in above if row), "</thead>"]
         lines.append("<tbody>")
         for row in self.rows:
@@ -158,7 +158,7 @@ def aligned(rows: Sequence[Sequence[object]], left: Collection[int]) -> str:
     )
 
 
-def _over(row: Sequence[Spanning], left: Collection[int]) -> str:
+def _header_cells(row: Sequence[Spanning], left: Collection[int]) -> str:
     """Return the cells of a header row, each above one or more columns."""
     cells, place = [], 0
     for one in row:

@@ -60,7 +60,7 @@ def _note(line: str) -> Block:
     return Block(line, markup.note(line))
 
 
-def _seen(line: str) -> Block:
+def _html_only(line: str) -> Block:
     """A line of HTML alone: it explains what only HTML shows."""
     return Block("", markup.note(line))
 
@@ -75,7 +75,7 @@ def _facts(rows: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]] = ()
     return Block(lines, markup.table([], [*rows[:1], *more, *rows[1:]], text={1}))
 
 
-def _shown(table: Table, window: ShownCells) -> Block:
+def _table_block(table: Table, window: ShownCells) -> Block:
     note = [window.note] if window.note else []
     lines = ["", table.plain(), *note, ""]
     return Block("\n".join(lines), Markup("".join([table.html(), *map(markup.note, note)])))
@@ -138,7 +138,7 @@ def _release(view: View) -> Blocks:
     if view.unchanged:
         table, window = _numbers(view)
         legend = [("", LEGEND)] * _has_bars(table)
-        yield _shown(table, window)
+        yield _table_block(table, window)
     else:
         yield _warning(ALTERED)
     yield _facts(view.rows, legend)
@@ -184,7 +184,7 @@ def pages_of(frames: Sequence[tuple[str, Released]]) -> str:
     return _html([MARKED, *(block for kind, frame in frames for block in _confidential(frame, kind))])
 
 
-def _marked(frame: Released, kind: str) -> list[Block]:
+def _marked_page(frame: Released, kind: str) -> list[Block]:
     """A confidential frame; the mark alone if the frame holds what cannot be shown."""
     try:
         return [MARKED, *_confidential(frame, kind)]
@@ -215,9 +215,9 @@ def _confidential(frame: Released, kind: str) -> Blocks:
         index = pd.Index([plain(one) for one in index], name=index.name)
     bars, legend = _spans(whole.iloc[rows], columns)
     table = grid(window, index, whole.columns, _barred(window, texts, bars), words)
-    yield _shown(table, window)
+    yield _table_block(table, window)
     if _has_bars(table):
-        yield _seen(legend)
+        yield _html_only(legend)
 
 
 def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[tuple[Floats, Floats, Floats] | None, str]:
@@ -272,7 +272,7 @@ def charges_block(account: Account, entries: Sequence[Entry], name: str = "") ->
     for what, amount, delta in _sums(account, entries):
         lines.append(f"  {what:<6} {amount:<18} {delta}")
         row(what, amount, delta)
-    costs = [_charged(entry) for entry in entries]
+    costs = [_amounts_charged(entry) for entry in entries]
     labels = max((len(entry.label) for entry in entries), default=0)
     amounts = max([16, *(len(amount) for amount, _ in costs)])
     for entry, (amount, delta) in zip(entries, costs, strict=True):
@@ -328,7 +328,7 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
     return rows
 
 
-def _charged(entry: Entry) -> tuple[str, str]:
+def _amounts_charged(entry: Entry) -> tuple[str, str]:
     epsilon, delta, rho = entry.amounts
     if epsilon is None or delta is None:
         return f"rho {show(rho)}", ""
@@ -419,7 +419,7 @@ def _lineage(frame: Any) -> Blocks:
         f"  {number}  {step}  stability {stability}  cost {cost}" for number, step, stability, cost in rows
     ]
     yield Block("\n".join(lines), markup.table(["", "step", "stability", "cost"], rows, text={1, 3}))
-    yield _seen(STEPS)
+    yield _html_only(STEPS)
 
 
 # ---------------------------------------------------------------- any frame
@@ -432,7 +432,7 @@ def html_of_marked(frame: Released) -> str | None:
     """
     known = recognized(frame)
     if known.what == "confidential":
-        return _html(_marked(frame, known.kind))
+        return _html(_marked_page(frame, known.kind))
     if known.what == "lineage":
         return _html(_lineage(frame))
     view = View.of(frame) if known.what == "release" and len(frame) <= MOST_CHECKED else None
@@ -460,7 +460,7 @@ def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
     try:
         known = recognized(frame)
         if known.what == "confidential":
-            return _marked(frame, known.kind)
+            return _marked_page(frame, known.kind)
         if known.what == "lineage":
             return list(_lineage(frame))
         return list(_release(View.of(frame)) if known.what == "release" else _reason(standing))

@@ -30,13 +30,14 @@ from pdprivacy.statistic.interface import (
     quantity,
 )
 from pdprivacy.statistic.least_squares import LeastSquares
-from pdprivacy.statistic.narrow import Narrowed
-from pdprivacy.statistic.sums import PIECES, Covariance, Moments, Sums, rooted
+from pdprivacy.statistic.narrow import BoundedStatistic
+from pdprivacy.statistic.sums import PIECES, Covariance, Moments, Sums, deviations_of
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
 __all__ = [
     "PIECES",
     "Answer",
+    "BoundedStatistic",
     "CellCounts",
     "Clusters",
     "Covariance",
@@ -47,7 +48,6 @@ __all__ = [
     "LeastSquares",
     "Medians",
     "Moments",
-    "Narrowed",
     "Noisy",
     "Part",
     "Quantile",
@@ -63,13 +63,13 @@ __all__ = [
     "WeightedCells",
     "Window",
     "count_share",
+    "deviations_of",
     "indicator",
     "ladder",
     "numbers_of",
     "packed",
     "quantile_bits",
     "quantity",
-    "rooted",
     "share",
     "weight_of",
 ]

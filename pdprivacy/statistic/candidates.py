@@ -275,7 +275,9 @@ class Quantile:
         """Return the records of each group."""
         return ranks if self.keys else [ranks]
 
-    def near(self, ranks: Ranks, scale: float, reach: int) -> tuple[Runs, int, int, Callable[[], Runs]]:
+    def runs_near_target(
+        self, ranks: Ranks, scale: float, reach: int
+    ) -> tuple[Runs, int, int, Callable[[], Runs]]:
         """Return the runs of all steps within ``reach`` records of the target, and what the other steps are.
 
         The result holds the runs, the number of other steps, their least possible deficit, and a function

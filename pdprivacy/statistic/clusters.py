@@ -20,7 +20,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.noise import Source
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, bounds_of, named
+from pdprivacy.statistic.interface import Answer, Part, Quantity, Read, Scope, Statistic, bounds_of, part_name
 from pdprivacy.statistic.sums import mean_interval
 from pdprivacy.types import Floats, Integers, Whole
 
@@ -133,7 +133,7 @@ class Clusters(Statistic):
         each = (1 - self.share) / len(self.quantities)
         sums = [
             Part(
-                named("sums", q.column),
+                part_name("sums", q.column),
                 each,
                 *self.scope.disjoint_sum_sensitivities(q.low, q.high),
                 q.unit,
@@ -295,7 +295,7 @@ class Medians:
         each = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64)) for chosen in sets]
         return np.array(each)
 
-    def swapped(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
+    def set_after_swap(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
         """Return the set after swap ``place``; swaps are ordered by leaving point, then by entering point."""
         out, into = divmod(place, len(self.points) - len(chosen))
         free = np.delete(np.arange(len(self.points)), chosen)

@@ -293,7 +293,7 @@ def of_products(
             weight = np.maximum(np.abs(shift + least - theta), np.abs(shift + most - theta))
         else:
             weight = _bounded_weight(theta, shift, least, most, rows[..., np.newaxis])
-        deviations = _joined(known, weight * count.std, value.shape)
+        deviations = _joined_deviations(known, weight * count.std, value.shape)
         half = tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
         found = np.maximum(lowest - value * spare, value * spare - highest) - half
         return np.where(spare > 0, found, -1.0)
@@ -302,7 +302,7 @@ def of_products(
     return _hull(excess, start, *limits)
 
 
-def _joined(known: Floats, others: Floats, shape: tuple[int, ...]) -> Floats:
+def _joined_deviations(known: Floats, others: Floats, shape: tuple[int, ...]) -> Floats:
     """Join deviations along the last axis, each repeated for values of this shape."""
     shape = np.broadcast_shapes(known.shape[:-1], shape)
     return np.concatenate(
@@ -318,7 +318,7 @@ def _bounded_weight(theta: Floats, shift: float, least: Floats, most: Floats, ro
     """
     all_least, all_most = least.min(axis=-1, keepdims=True), most.max(axis=-1, keepdims=True)
     own = np.abs(theta) * least.shape[-1] / np.maximum(rows, 1.0)
-    per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
+    limits_per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
     others = np.maximum(all_most - least, most - all_least)
-    weight: Floats = per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
+    weight: Floats = limits_per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
     return weight

@@ -15,7 +15,7 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.interface import ROWS, Answer, Part, Read, Scope, Statistic, named
+from pdprivacy.statistic.interface import ROWS, Answer, Part, Read, Scope, Statistic, part_name
 from pdprivacy.types import Whole
 
 
@@ -148,7 +148,7 @@ class Rows(Statistic):
         found = []
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.row_bounds(nullable=column is not None and column.nullable)
-            name = "rows" if column is None else named("count", column)
+            name = "rows" if column is None else part_name("count", column)
             # a public number of rows needs no bounds, and bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
@@ -183,7 +183,7 @@ class Distinct(Statistic):
         largest = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
         found = []
         for column, weight in zip(self.columns, self.weights, strict=True):
-            name, most, unit = named("nunique", column), len(column.labels("nunique")), Fraction(1)
+            name, most, unit = part_name("nunique", column), len(column.labels("nunique")), Fraction(1)
             moved = min(largest, most)
             lower, upper = Fraction(0), Fraction(most)
             found.append(Part(name, weight, moved, moved**2, unit, counts=True, lower=lower, upper=upper))

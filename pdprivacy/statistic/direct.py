@@ -23,12 +23,12 @@ from pdprivacy.statistic.interface import (
     Read,
     Scope,
     Statistic,
+    answer_of_parts,
     grouped,
     groups_of,
     matrix_bounds,
-    named,
-    one_each,
     pairs,
+    part_name,
     product_roundings,
 )
 from pdprivacy.types import Whole
@@ -64,7 +64,7 @@ class Direct(Statistic):
         """Number of declared groups."""
         return groups_of(self.keys, f"pooled_{self.kind}")
 
-    def _moved(self, i: int, j: int) -> Fraction:
+    def _sensitivity(self, i: int, j: int) -> Fraction:
         """Return the sensitivity of one entry, in grid steps or their products."""
         neighbors = self.scope.neighbors
         first, second = self.quantities[i], self.quantities[j]
@@ -90,13 +90,13 @@ class Direct(Statistic):
         found = []
         shares = self.weights if self.kind != "cov" else [Fraction(1, len(self._pairs))] * len(self._pairs)
         for (i, j), weight in zip(self._pairs, shares, strict=True):
-            moved = self._moved(i, j)
+            moved = self._sensitivity(i, j)
             finer = self._refinement(moved)
             first, second = self.quantities[i], self.quantities[j]
             unit = first.unit if self.kind == "mean" else first.unit * second.unit
             columns = (first.column,) if i == j else (first.column, second.column)
             what = self.kind if i != j or self.kind == "mean" else "var"
-            name = named(f"pooled {what}" if self.keys else what, *columns)
+            name = part_name(f"pooled {what}" if self.keys else what, *columns)
             lower, upper, limits = self._bounds(i, j)
             unit /= finer
             # the statistic is rounded to the finer unit, which can add one step to a difference
@@ -148,7 +148,7 @@ class Direct(Statistic):
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         whole_numbers: list[Whole] = []
         for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*answers), strict=True):
-            whole = round(entry * self._refinement(self._moved(i, j)))
+            whole = round(entry * self._refinement(self._sensitivity(i, j)))
             if part.lower is not None and part.upper is not None:
                 least, most = _ends(part.lower, part.upper, part.unit)
                 whole = min(max(whole, least), most)
@@ -185,9 +185,9 @@ class Direct(Statistic):
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         if self.kind == "mean":
-            return one_each(self, noisy)
+            return answer_of_parts(self, noisy)
         if self.kind == "var":
-            return one_each(self, noisy, np.array([q.product_rounding(q) for q in self.quantities]))
+            return answer_of_parts(self, noisy, np.array([q.product_rounding(q) for q in self.quantities]))
         size = len(self.quantities)
         matrix, errors = np.empty((size, size)), np.empty((size, size))
         for (i, j), part in zip(self._pairs, noisy, strict=True):

@@ -481,7 +481,7 @@ class Statistic(Protocol):
     def reads(self) -> tuple[Read, ...]: ...
     def exact(self, answers: Sequence[Any]) -> list[Whole]: ...
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        return one_each(self, noisy)
+        return answer_of_parts(self, noisy)
 
 
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
@@ -529,18 +529,18 @@ def ends_of_parts(parts: Sequence[Part], offsets: tuple[float, ...]) -> tuple[Fl
     return lower + np.array(offsets), upper + np.array(offsets)
 
 
-def one_each(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) -> Answer:
+def answer_of_parts(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any = 0.0) -> Answer:
     """Return the answer of one noisy number per part, with the offset of the part."""
     values = np.array([part.values[0] for part in noisy]) + np.array(statistic.offsets)
     return Answer(values, np.array([part.std for part in noisy]), rounding, *statistic.ends)
 
 
-def named(what: str, *columns: Column) -> str:
+def part_name(what: str, *columns: Column) -> str:
     """Return the name of a part, such as "sum of age"."""
     return f"{what} of {', '.join([str(column.name) for column in columns])}"
 
 
-def per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
+def limits_per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
     """Return the limits of sums of terms in [low, high] units over the records counted by part ``place``.
 
     ``pooled``: whether there is one sum over all groups that the part counts.

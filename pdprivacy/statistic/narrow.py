@@ -17,7 +17,7 @@ from pdprivacy.types import Whole
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed(Statistic):
+class BoundedStatistic(Statistic):
     """The statistic ``inner`` with released numbers within ``bounds``: one pair, or one pair per number.
 
     Bounds of counts are rounded inwards to whole numbers. Raises ParameterError for a pair that excludes

@@ -27,12 +27,12 @@ from pdprivacy.statistic.interface import (
     grouped,
     groups_of,
     largest_variance,
+    limits_per_record,
     matrix_bounds,
-    named,
     pairs,
+    part_name,
     part_of_counts,
     part_of_sums,
-    per_record,
     product_roundings,
 )
 from pdprivacy.types import Floats, Whole
@@ -55,7 +55,7 @@ class Sums(Statistic):
         for q, weight in zip(self.quantities, self.weights, strict=True):
             terms, nullable = (q.low, q.high, q.unit), q.column.nullable
             bounds = bounds_of_sums(*terms, *self.scope.row_bounds(nullable=nullable))
-            name = named("sum", q.column)
+            name = part_name("sum", q.column)
             parts.append(part_of_sums(self.scope, None, name, weight, terms, bounds, nullable=nullable))
         return tuple(parts)
 
@@ -183,12 +183,12 @@ class Covariance(Statistic):
         nullable = any(q.column.nullable for q in self.quantities)
         parts = [part_of_counts(self.scope, groups, f"count{plural}", share)]
         for q in summed:
-            name, terms = named(f"sum{plural}", q.column), (q.low, q.high, q.unit)
-            bounds = per_record(0, *terms)
+            name, terms = part_name(f"sum{plural}", q.column), (q.low, q.high, q.unit)
+            bounds = limits_per_record(0, *terms)
             parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
         for i, j in self._pairs:
             name, terms = self._products(self.quantities[i], self.quantities[j])
-            bounds = per_record(0, *terms, pooled=True)
+            bounds = limits_per_record(0, *terms, pooled=True)
             parts.append(part_of_sums(self.scope, None, name, share, terms, bounds, nullable=nullable))
         return tuple(parts)
 
@@ -196,9 +196,9 @@ class Covariance(Statistic):
         """Return the name and the terms of a sum of products, or of a sum of centred squares."""
         unit, most = first.unit * second.unit, first.reach * second.reach
         if first is not second:
-            return named("products", first.column, second.column), (-most, most, unit)
+            return part_name("products", first.column, second.column), (-most, most, unit)
         shift = half_square(first.reach)
-        return named("squares", first.column), (-shift, most - shift, unit)
+        return part_name("squares", first.column), (-shift, most - shift, unit)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -308,7 +308,7 @@ def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) 
     return Answer(values, errors, quantity.product_rounding(quantity), 0.0, upper, interval)
 
 
-def rooted(answer: Answer) -> Answer:
+def deviations_of(answer: Answer) -> Answer:
     """Return the standard deviations for an answer of variances; the root of a negative variance is 0."""
     roots = np.sqrt(np.maximum(answer.values, 0.0))
     # to first order error / (2 root), and never more than the root of the error
@@ -367,7 +367,7 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
     "sum": _one_number,
     "mean": mean_of,
     "var": variance_of,
-    "std": lambda *pieces: rooted(variance_of(*pieces)),
+    "std": lambda *pieces: deviations_of(variance_of(*pieces)),
 }
 """The function that makes the answer of each statistic from a quantity and its noisy pieces."""
 
@@ -452,7 +452,7 @@ class Moments(Statistic):
         for piece, (column, *_), share in self.layout.parts:
             q, nullable = self.quantities[column], self.quantities[column].column.nullable
             if piece == "count":
-                name = named("count", q.column) if nullable else "count"
+                name = part_name("count", q.column) if nullable else "count"
                 parts.append(part_of_counts(self.scope, groups, name, share))
                 continue
             shift = _shift(q, piece)
@@ -466,8 +466,8 @@ class Moments(Statistic):
             else:
                 # tell a centred sum from a plain sum of the same column
                 name = "centred sum" if piece == "sum" and (column, "total") in places else piece
-                bounds = per_record(places[column, "count"], *terms)
-            name = named(name, q.column)
+                bounds = limits_per_record(places[column, "count"], *terms)
+            name = part_name(name, q.column)
             parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
         return tuple(parts)
 

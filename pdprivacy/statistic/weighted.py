@@ -28,9 +28,9 @@ from pdprivacy.statistic.interface import (
     bounds_of_sums,
     grouped,
     groups_of,
-    named,
+    limits_per_record,
+    part_name,
     part_of_sums,
-    per_record,
 )
 from pdprivacy.statistic.sums import Layout, mean_of, side_by_side
 from pdprivacy.types import Floats, Whole
@@ -107,15 +107,15 @@ class Weighted(Statistic):
         for piece, (column, *_), share in self.layout.parts:
             q = self.quantities[column]
             bounds: Any = Fraction(0), None
-            name, terms = named("sum", q.column), (weight.low, weight.high, weight.unit)
+            name, terms = part_name("sum", q.column), (weight.low, weight.high, weight.unit)
             nullable = q.column.nullable or weight.column.nullable
             if piece == "count":
-                name = named("weights", q.column) if q.column.nullable else "weights"
+                name = part_name("weights", q.column) if q.column.nullable else "weights"
             else:
                 low, high = sensitivity.weighted_range(q.low, q.high, weight.low, weight.high)
                 terms = low, high, weight.unit * q.unit
             if piece == "sum":
-                bounds = per_record(self.layout.places[column, "count"], q.low, q.high, q.unit)
+                bounds = limits_per_record(self.layout.places[column, "count"], q.low, q.high, q.unit)
             if piece == "total":
                 bounds = bounds_of_sums(*terms, *(() if self.keys else scope.row_bounds(nullable=nullable)))
             parts.append(part_of_sums(scope, groups, name, share, terms, bounds, nullable=nullable))
@@ -144,10 +144,10 @@ class Weighted(Statistic):
             deviations = np.array([part.std for part in noisy])
             values = np.column_stack([part.values for part in noisy])
             values = values if self.keys else values[0]
-            moved = [self._moved(q) for q in self.quantities]
+            moved = [self._term_rounding(q) for q in self.quantities]
             answer = Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
             if (rows := self.scope.row_bounds()[1]) is None:
-                return replace(answer, uncounted=self._uncounted(moved, values))
+                return replace(answer, uncounted=self._rounding_per_record(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
         known, private, ratio = self._ratio_roundings()
         means, effective = [], []
@@ -160,11 +160,11 @@ class Weighted(Statistic):
         answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
             answer,
-            uncounted=self._uncounted(private, answer.values),
+            uncounted=self._rounding_per_record(private, answer.values),
             effective_rows=records if self.keys else records[0],
         )
 
-    def _moved(self, q: Quantity) -> float:
+    def _term_rounding(self, q: Quantity) -> float:
         """Return the largest rounding error of a term w x: w'x' - wx = w'(x' - x) + x (w' - w)."""
         largest = self.weight.high * self.weight.grid
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
@@ -192,7 +192,7 @@ class Weighted(Statistic):
         return known, terms, none
 
     @staticmethod
-    def _uncounted(each: Sequence[float], values: Floats) -> Floats | None:
+    def _rounding_per_record(each: Sequence[float], values: Floats) -> Floats | None:
         return np.broadcast_to(np.array(each), values.shape) if any(each) else None
 
 

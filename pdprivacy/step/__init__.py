@@ -205,18 +205,18 @@ class _Run:
         folder, manifest = self._folder, self._folder.manifest()
         if manifest is None or manifest.get("results") is None or not folder.results.is_dir():
             with folder.locked():
-                manifest = self._finished()
+                manifest = self._finished_manifest()
         elif change := self._change_since(manifest):
             raise change
         results = manifest["results"]
         found = {name: folder.read(folder.result(name), facts["digest"]) for name, facts in results.items()}
         return found[SINGLE] if manifest["single"] else found
 
-    def _finished(self) -> Json:
+    def _finished_manifest(self) -> Json:
         """Return the manifest, once the results that it names are in their folder."""
         manifest = self._begun()
         if manifest.get("results") is None or not self._folder.show(manifest["results"]):
-            manifest = self._made(manifest)
+            manifest = self._run_body(manifest)
         return manifest
 
     # ------------------------------------------------------------ earlier runs
@@ -284,7 +284,7 @@ class _Run:
 
     # ------------------------------------------------------------ this run
 
-    def _made(self, manifest: Json) -> Json:
+    def _run_body(self, manifest: Json) -> Json:
         """Run the body and store its results; return the manifest that names them."""
         declared, bound = self._declared, self._bound
         frame, terms = bound.arguments[self._first], declared.options

@@ -112,7 +112,7 @@ class Folder:
 
     def manifest(self) -> Json | None:
         """Return what the first run was called with, and its results once it has ended; None before."""
-        noted = self._noted(self.state / MANIFEST)
+        noted = self._read_note(self.state / MANIFEST)
         if noted is not None and noted.get("format") != FORMAT:
             raise StepError(
                 f"The step {self.release_id!r} was run by another version of pdprivacy, which stores it in "
@@ -128,7 +128,7 @@ class Folder:
         with self._writing(fate):
             write({self.state / MANIFEST: json.dumps({"format": FORMAT, **manifest}, indent=1).encode()})
 
-    def _noted(self, path: Path, required: Collection[str] = ()) -> Json | None:
+    def _read_note(self, path: Path, required: Collection[str] = ()) -> Json | None:
         """Return the JSON object in a file, which has the ``required`` keys; None where the file is missing.
 
         Raises StepError for any other content.
@@ -175,7 +175,7 @@ class Folder:
     def kept(self, number: int) -> tuple[Json, bytes] | None:
         """Return the note and the file of a release that `keep` stored, None where there is none."""
         path = self.release(number)
-        note = self._noted(path.with_suffix(".json"), ("call", "digest", "risk"))
+        note = self._read_note(path.with_suffix(".json"), ("call", "digest", "risk"))
         if note is None or not path.exists():
             return None
         self.read(path, note["digest"])

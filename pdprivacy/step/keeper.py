@@ -104,7 +104,7 @@ class Purse(Budget):
         super().answered(*self.answer)
 
 
-class Kept(NamedTuple):
+class StoredRelease(NamedTuple):
     """A stored release: its number, its file, its metadata and its schema."""
 
     number: int
@@ -130,7 +130,7 @@ class StepKeeper:
     ) -> None:
         self._folder, self._purse, self._ledger, self._terms, self._note = folder, purse, ledger, terms, note
         self._step = f"step {folder.release_id!r}"
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, StoredRelease] = {}
         self._turn = threading.RLock()
         self._over = False
 
@@ -184,7 +184,7 @@ class StepKeeper:
             else:
                 released = from_bytes(data, f"{release_id}.parquet")
             facts = copy.deepcopy(released.attrs[KEY])  # the body may change what it is given
-            self._kept[release_id] = Kept(number, data, facts, released_schema(released))
+            self._kept[release_id] = StoredRelease(number, data, facts, released_schema(released))
             return released
 
     def _stored(self, number: int, release_id: str, call: dict[str, str]) -> bytes | None:
@@ -274,15 +274,15 @@ class StepKeeper:
 
     # ------------------------------------------------------------ what the body returns
 
-    def results(self, named: Mapping[Any, Any]) -> dict[str, Kept]:
+    def results(self, named: Mapping[Any, Any]) -> dict[str, StoredRelease]:
         """Return the stored release for each that the body returned under a name.
 
         Raises StepError for any other object, and for a release that was changed: nothing is a result then.
         """
-        found: dict[str, Kept] = {}
+        found: dict[str, StoredRelease] = {}
         numbers: set[int] = set()
         for place, (name, returned) in enumerate(named.items(), 1):
-            kept, fault = self._checked(returned)
+            kept, fault = self._stored_release_of(returned)
             if kept is not None:  # only then may the name be shown
                 plain = check_file_name(name, "the name of a result")
                 if plain.casefold() not in map(str.casefold, found) and kept.number not in numbers:
@@ -299,7 +299,7 @@ class StepKeeper:
             raise StepError(f"The body of the {self._step} returned no release. {STAYS}", RETURN)
         return found
 
-    def _checked(self, returned: Any) -> tuple[Kept | None, str]:
+    def _stored_release_of(self, returned: Any) -> tuple[StoredRelease | None, str]:
         """Return the stored release that an object is, or None and why it is not one."""
         attrs = getattr(returned, "attrs", {}).get(KEY)
         kept = self._kept.get(str(attrs.get("release_id"))) if isinstance(attrs, dict) else None

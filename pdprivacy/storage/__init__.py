@@ -44,7 +44,7 @@ __all__ = [
     "sync",
     "to_bytes",
     "write",
-    "written",
+    "write_or_refuse",
 ]
 
 FORMATS = ("parquet", "csv", "json")
@@ -100,10 +100,10 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
         files = {name + BESIDE: beside, name: data}
     if packed:
         files[name] = gzip.compress(files[name], mtime=0)
-    written({Path(one): data for one, data in files.items()}, TRY)
+    write_or_refuse({Path(one): data for one, data in files.items()}, TRY)
 
 
-def written(files: Mapping[Path, bytes], hint: str, rights: int = 0o666) -> None:
+def write_or_refuse(files: Mapping[Path, bytes], hint: str, rights: int = 0o666) -> None:
     """Write files of one folder, all or none, or raise ParameterError with the hint.
 
     ``rights``: of new files, before the umask.
@@ -260,7 +260,7 @@ def to_bytes(released: Released) -> tuple[bytes, Released]:
     Raises ParameterError for labels of a kind that no file can hold; MetadataError where the file would not
     give the same release back.
     """
-    frame = shapes.framed(released)
+    frame = shapes.without_attrs(released)
     columns = [  # cells that are labels as text, for readers other than this package
         column if column.dtype.kind in "biuf" else column.map(str).astype(object)
         for column in (frame.iloc[:, place] for place in range(frame.shape[1]))
@@ -412,7 +412,7 @@ def _attrs(data: bytes, where: str) -> Json:
 
 def _grid(released: Released) -> Texts:
     """Return the cells of a CSV file as text: header rows, and labels before numbers."""
-    frame = shapes.framed(released)
+    frame = shapes.without_attrs(released)
     rows, columns = frame.index, frame.columns
     names = ["" if name is None else str(name) for name in rows.names]
     labels = _texts(columns)

@@ -150,7 +150,7 @@ def check_labels(domain: Domain) -> None:
 # ---------------------------------------------------------------- shapes
 
 
-def framed(released: Released) -> pd.DataFrame:
+def without_attrs(released: Released) -> pd.DataFrame:
     """Return a new frame without ``attrs``, which pandas would copy at each step.
 
     A Series becomes a column, named after its statistic if it has no name.
@@ -168,7 +168,7 @@ def shape_of(released: Released, *, cells: bool = False) -> Json:
 
     Raises ParameterError for labels of a kind that no file can hold.
     """
-    frame = framed(released)
+    frame = without_attrs(released)
     shape: Json = {"format": FORMAT, "series": isinstance(released, pd.Series)}
     shape["rows"] = _axis_to_json(frame.index)
     if isinstance(released, pd.Series):

@@ -282,7 +282,10 @@ def suppression_bound(
     for left, right in neighbor_pairs(universe, size):
         smaller = checked_law(suppression(left), "suppression")
         larger = _split(checked_law(suppression(right), "suppression"), len(left))
-        for factor, extra in (_removed(smaller, larger, ratio), _added(smaller, larger, ratio)):
+        for factor, extra in (
+            _split_without_record(smaller, larger, ratio),
+            _split_with_record(smaller, larger, ratio),
+        ):
             most, slacks = max(most, factor), max(slacks, extra)
     return SuppressionBound(math.log(most), slack * slacks)
 
@@ -311,7 +314,7 @@ def stability_factor(
     """
     function(keeps, "keeps")
     pairs = neighbor_pairs(universe, whole(size, "size", 1))
-    parts = ((_kept(keeps, left), _kept(keeps, right)) for left, right in pairs)
+    parts = ((_kept_records(keeps, left), _kept_records(keeps, right)) for left, right in pairs)
     return max(((one - other) + (other - one)).total() for one, other in parts)
 
 
@@ -383,7 +386,7 @@ def _split(law: Mapping[Kept, float], last: int) -> Halves:
     return {kept: (law.get(kept, 0.0), law.get(kept | {last}, 0.0)) for kept in common}
 
 
-def _removed(smaller: Mapping[Kept, float], larger: Halves, ratio: float) -> tuple[float, float]:
+def _split_without_record(smaller: Mapping[Kept, float], larger: Halves, ratio: float) -> tuple[float, float]:
     """e^epsilon and the sum beside delta for the smaller database against the larger one."""
     weights, extra = dict.fromkeys(larger, 0.0), 0.0
     for kept, mass in smaller.items():
@@ -399,7 +402,7 @@ def _removed(smaller: Mapping[Kept, float], larger: Halves, ratio: float) -> tup
     return factor, extra
 
 
-def _added(smaller: Mapping[Kept, float], larger: Halves, ratio: float) -> tuple[float, float]:
+def _split_with_record(smaller: Mapping[Kept, float], larger: Halves, ratio: float) -> tuple[float, float]:
     """e^epsilon and the sum beside delta for the larger database against the smaller one."""
     weights, extra = dict.fromkeys(smaller, 0.0), 0.0
     for kept, (without, with_last) in larger.items():
@@ -419,7 +422,7 @@ def _geometric(ratio: float, terms: int) -> float:
     return math.fsum(ratio**power for power in range(terms))
 
 
-def _kept(keeps: Callable[[Database], Sequence[bool]], database: Database) -> Counter[Hashable]:
+def _kept_records(keeps: Callable[[Database], Sequence[bool]], database: Database) -> Counter[Hashable]:
     answers = items(keeps(database), "keeps")
     if len(answers) != len(database):
         raise ParameterError("'keeps' must give one answer per record.")

@@ -208,7 +208,7 @@ def test_a_table_is_read_in_pieces(run, table, monkeypatch):
         return known
 
     monkeypatch.setattr(declare, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(declare, "_joined", joined)
+    monkeypatch.setattr(declare, "_kind_with_more_cells", joined)
     assert run(table).returncode == 0
     assert lengths == [2] * 5 + [1] * 5
 

@@ -38,7 +38,17 @@ from pdprivacy.errors import (
 from pdprivacy.mechanism import Laplace
 from pdprivacy.release.tasks import calibrate
 from pdprivacy.request import Request
-from pdprivacy.statistic import CellCounts, Direct, Narrowed, Noisy, Part, Scope, Sums, TreeCells, quantity
+from pdprivacy.statistic import (
+    BoundedStatistic,
+    CellCounts,
+    Direct,
+    Noisy,
+    Part,
+    Scope,
+    Sums,
+    TreeCells,
+    quantity,
+)
 from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
@@ -253,7 +263,7 @@ def test_exact_numbers_lie_within_their_bounds_on_every_table(call, world):
     """Static bounds hold to the last unit. Those that follow from exact parts hold to the rounding of
     doubles, and to the unit to which covariances are rounded; and so do the numbers made of them."""
     statistic, parts, tables = exact(call, world)
-    narrow = isinstance(statistic, Narrowed)
+    narrow = isinstance(statistic, BoundedStatistic)
     for rows, read in tables.items():
         if not world.counts(rows):
             continue
@@ -1745,13 +1755,13 @@ def test_bounds_of_the_call_never_widen_those_of_the_statistic():
     scope = Scope("replace_one", 10)
     inner = Direct("mean", (quantity(column, "mean"),), (Fraction(1),), scope, 10)
     (own,) = inner.parts
-    (wide,) = Narrowed(inner, ((-5.0, 7.0),)).parts
+    (wide,) = BoundedStatistic(inner, ((-5.0, 7.0),)).parts
     assert (wide.lower, wide.upper) == (own.lower, own.upper)
-    (narrow,) = Narrowed(inner, ((0.25, math.inf),)).parts
+    (narrow,) = BoundedStatistic(inner, ((0.25, math.inf),)).parts
     assert (narrow.lower, narrow.upper) == (Fraction(-1, 4), own.upper)
     assert (narrow.l1, narrow.unit, narrow.weight) == (own.l1, own.unit, own.weight)
     cells = CellCounts((Column("g", "category", categories=("a", "b")),), scope, "value_counts")
-    (counts,) = Narrowed(cells, ((2.0, 4.0),)).parts
+    (counts,) = BoundedStatistic(cells, ((2.0, 4.0),)).parts
     assert (counts.lower, counts.upper, counts.l0) == (2, 4, 2)
 
 

@@ -125,7 +125,7 @@ def test_a_unit_of_two_records_moves_no_score_further_than_is_stated(q, end):
 def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: ExponentialMechanism) -> Any:
     """The probability of each point, as the library reads, groups and weighs them."""
     engine = PandasEngine(pd.DataFrame({"x": pd.array(list(data), dtype="Int64")}))
-    runs, others, _, _ = choice.near(choice.read.on(engine), mechanism.scale, 10**6)
+    runs, others, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
     assert others == 0
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
     found = np.zeros(choice.candidates)
@@ -171,7 +171,7 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
         key = tuple(sorted(data))
         if key not in known:
             engine = PandasEngine(pd.DataFrame({"x": np.array(key, np.int64)}))
-            runs, _, _, _ = choice.near(choice.read.on(engine), mechanism.scale, 10**6)
+            runs, _, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
             weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
             best = runs.deficits[runs.lengths > 0].min()
             points = np.array([*PLACES, 10**6]) + choice.quantity.low
@@ -205,7 +205,7 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
     column = Column("x", "integer", True, -low, 14)
     quantile = asked(*choice, scope("add_remove"), column)
     engine = PandasEngine(pd.DataFrame({"x": pd.array(data, dtype="Int64")}))
-    near, others, least, rest = quantile.near(quantile.read.on(engine), 0.5, reach)
+    near, others, least, rest = quantile.runs_near_target(quantile.read.on(engine), 0.5, reach)
     together = near.followed_by(rest()) if others else near
     points = range(-low, 15)
     expected = np.array([float(score) for score in scores(tuple(data), quantile, points, 0.5)])
@@ -272,7 +272,7 @@ def test_only_what_is_near_is_sorted():
     choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "float", False, 0, 100.0))
     ranks = choice.read.on(PandasEngine(pd.DataFrame({"x": data})))
     mechanism = ExponentialMechanism(1, choice.sensitivity)
-    near, others, least, _ = choice.near(ranks, mechanism.scale, 200)
+    near, others, least, _ = choice.runs_near_target(ranks, mechanism.scale, 200)
     assert len(near.starts) < 3000
     assert others > 0.9 * choice.candidates
     assert least >= 200 * choice.parts

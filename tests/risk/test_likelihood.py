@@ -239,8 +239,8 @@ def test_what_does_not_converge_is_an_error(monkeypatch):
     steps = likelihood.Steps.over([likelihood.tally_of(table[:, k]) for k in range(2)])
     whole = likelihood.Steps.over([likelihood.tally_of(table.sum(axis=1))])
     with pytest.raises(ParameterError, match="did not converge"):
-        likelihood._Labels(steps, whole, np.array([0.5, 0.5]), 1).proportions(math.nan)
-    monkeypatch.setattr(likelihood._Labels, "relative_score", lambda self, alpha: 1e-3)
+        likelihood._LabelLikelihood(steps, whole, np.array([0.5, 0.5]), 1).proportions(math.nan)
+    monkeypatch.setattr(likelihood._LabelLikelihood, "relative_score", lambda self, alpha: 1e-3)
     with pytest.raises(ParameterError, match="did not converge"):
         dirichlet_alpha(table)
 
@@ -510,7 +510,7 @@ def test_the_limits_of_the_likelihood_of_sizes():
     sizes = np.repeat([1, 2, 3, 8], [9, 5, 3, 2])
     tally = likelihood.tally_of(sizes)
     steps = likelihood.Steps.over([tally])
-    counted = likelihood._Counted(steps, 19, *likelihood.moments_of(tally), True)
+    counted = likelihood._SizeLikelihood(steps, 19, *likelihood.moments_of(tally), True)
     assert counted.pairs == 5 * 2 + 3 * 6 + 2 * 56
     assert counted.slope(1e9) == pytest.approx(counted.last_slope(), rel=1e-6)
     assert counted.value(1e9) == pytest.approx(counted.last_value(), rel=1e-8)
@@ -519,7 +519,7 @@ def test_the_limits_of_the_likelihood_of_sizes():
     assert counted.last_value() == pytest.approx(exact, rel=1e-12)
     assert logser(chance).mean() == pytest.approx(sizes.mean(), rel=1e-12)
     for truncated in (True, False):
-        counted = likelihood._Counted(steps, 19, *likelihood.moments_of(tally), truncated)
+        counted = likelihood._SizeLikelihood(steps, 19, *likelihood.moments_of(tally), truncated)
         for phi in (1e-3, 0.3, 0.999, 1.001, 4.0, 300.0):
             step = 1e-4 * phi
             slope = (counted.value(phi + step) - counted.value(phi - step)) / (2 * step)

@@ -193,7 +193,9 @@ def test_runs_have_the_weighted_scores_of_their_points(q):
     assert found.weights is not None
     for data in itertools.combinations_with_replacement(WEIGHED, 3):
         frame = pd.DataFrame(data, columns=["x", "w"], dtype="float64")
-        runs, others, _, _ = found.near(PandasEngine(frame).ranks(found.quantity, found.weights), 4.0, 10**12)
+        runs, others, _, _ = found.runs_near_target(
+            PandasEngine(frame).ranks(found.quantity, found.weights), 4.0, 10**12
+        )
         assert others == 0
         unit = Fraction(found.unit) / found.parts
         deficits = np.repeat(runs.deficits, runs.lengths).tolist()

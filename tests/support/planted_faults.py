@@ -679,8 +679,8 @@ FAULTS = (
     PlantedFault(
         "batch charges its first call alone",
         "releases/batches.py",
-        "        return _planned(self._protected, self._releases, self._delta, self._accounting)",
-        "        return _planned(self._protected, self._releases[:1], self._delta, self._accounting)",
+        "        return _plan_of(self._protected, self._releases, self._delta, self._accounting)",
+        "        return _plan_of(self._protected, self._releases[:1], self._delta, self._accounting)",
         (
             "tests/releases/test_batches.py::test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once",
         ),

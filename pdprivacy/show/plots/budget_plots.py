@@ -55,14 +55,14 @@ def draw_budget(
     MissingExtraError : matplotlib is not installed.
     """
     spent = _spent(entries, total, left)
-    few = _grouped(spent.rows, MOST_ROWS)
+    few = _merged_rows(spent.rows, MOST_ROWS)
     canvas = Canvas.of(ax, (6.4, 1.6 + 0.27 * (len(few) + 1)), grid="x")
     grouped = any(row.charges > 1 for row in few)
     align = canvas.entitle("Privacy budget", [*spent.said, "pale: several charges together" * grouped])
     room = int(canvas.height / SMALL) - 1
     if room < len(few):
-        few = _grouped(spent.rows, max(room, 1))
-    placed = _placed(few, spent)
+        few = _merged_rows(spent.rows, max(room, 1))
+    placed = _bars_with_starts(few, spent)
     _bars(canvas.ax, placed, spent)
     canvas.lay_out()
     letters = canvas.letters(0.42, 12)
@@ -132,7 +132,7 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     return SpentBars(rows, unit, cap, left_amount, is_part, said)
 
 
-def _grouped(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
+def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     """Return at most ``most`` rows: charges with the same label together, then the smallest ones."""
     if len(rows) <= most:
         return list(rows)
@@ -153,7 +153,7 @@ def _grouped(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     return [*(joined[place] for place in large), others]
 
 
-def _placed(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
+def _bars_with_starts(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
     """Return each bar and where it begins: where the one before ends; last, what is left up to the cap."""
     starts = np.cumsum([0.0, *(row.amount for row in few)]).tolist()
     placed = list(zip(few, starts, strict=False))

@@ -293,7 +293,7 @@ def draw_numbers(cube: Cube, ax: Axes | None) -> Any:
     height = max(height, _needed(panels) / 72 + 0.6, 1.9)
     canvas = Canvas.of(ax, (6.4, min(height, 40.0)), grid="")
     if not _have_room(canvas, panels):
-        panels = [_together(panels)]
+        panels = [_draw_on_one_axis(panels)]
         unit = f"in units of the noise of each ({cube.view.level})"
         below = "no room for separate axes" if cube.view.selected else unit
         canvas.ax.set_xlabel(below, fontsize=canvas.points)
@@ -366,7 +366,7 @@ def _points(part: Canvas, panel: Panel) -> None:
         ax.axvspan(bound, end, facecolor="0.93", hatch="///", edgecolor="0.8", linewidth=0, zorder=0)
 
 
-def _together(panels: Sequence[Panel]) -> Panel:
+def _draw_on_one_axis(panels: Sequence[Panel]) -> Panel:
     """Put all numbers on one axis, each in units of its own noise; none without noise."""
     labels = [", ".join(filter(None, (panel.name, label))) for panel in panels for label in panel.labels]
     values, half = (np.concatenate([getattr(panel, name) for panel in panels]) for name in ("values", "half"))

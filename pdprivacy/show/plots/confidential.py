@@ -63,7 +63,13 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
     for name, risk, end in zip(names, risks.T, ends.T, strict=True):
         colour, dashes = AVERAGES[name]
         handles += on.plot(
-            epsilon, risk, color=colour, linestyle=dashes, marker=_alone(epsilon), linewidth=2.2, zorder=3
+            epsilon,
+            risk,
+            color=colour,
+            linestyle=dashes,
+            marker=_single_point_marker(epsilon),
+            linewidth=2.2,
+            zorder=3,
         )
         for lines, limit, value in zip(limits, ("0", "∞"), end, strict=True):
             if np.isfinite(value):
@@ -85,7 +91,7 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
     return on
 
 
-def _alone(epsilon: Floats) -> str:
+def _single_point_marker(epsilon: Floats) -> str:
     """Return a marker for a single point, which has no line."""
     return "o" if len(epsilon) == 1 else ""
 
@@ -141,7 +147,9 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     ]
     canvas = Canvas.of(ax)
     on = canvas.ax
-    handles = on.plot(epsilon, numbers[:, 0], color="black", marker=_alone(epsilon), linewidth=2.4, zorder=3)
+    handles = on.plot(
+        epsilon, numbers[:, 0], color="black", marker=_single_point_marker(epsilon), linewidth=2.4, zorder=3
+    )
     for place, distance in enumerate(numbers[:, 1:-1].T):
         colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
         handles += on.plot(

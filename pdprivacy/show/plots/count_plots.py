@@ -265,7 +265,7 @@ def grid_of(cube: Cube) -> HeatMap | None:
 
 def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], Integers] | None:
     """Return the last level as columns, the others as rows, and the order of cells; None if some lack."""
-    ranks = np.column_stack([_ranked(index.get_level_values(level)) for level in range(index.nlevels)])
+    ranks = np.column_stack([_label_ranks(index.get_level_values(level)) for level in range(index.nlevels)])
     order = np.lexsort(ranks.T[::-1])
     wide = int(ranks[:, -1].max()) + 1
     ordered = ranks[order]
@@ -276,7 +276,7 @@ def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], Intege
     return rows.droplevel(-1), index[order[:wide]].get_level_values(-1), order
 
 
-def _ranked(labels: pd.Index[Any]) -> Integers:
+def _label_ranks(labels: pd.Index[Any]) -> Integers:
     """Return the rank of each label: bins and numbers by size, others in their order, nulls last."""
     codes, found = pd.factorize(labels, use_na_sentinel=True)
     edges = [pair for label in found if (pair := edges_of(label)) is not None]
@@ -362,7 +362,7 @@ def _paint(
         canvas.lay_out()
         if np.allclose(before, on.bbox.bounds, atol=1):
             break
-    texts = _written(grid, cube, alike=not signed) if grid.values.size <= MOST_WRITTEN else []
+    texts = _cell_texts(grid, cube, alike=not signed) if grid.values.size <= MOST_WRITTEN else []
     size = _fitting(canvas, grid, texts) if texts else None
     if size is not None:
         _write(on, grid, texts, size, lambda value: colours(norm(value)))
@@ -413,7 +413,7 @@ def _ticks(norm: Any, most: int) -> Floats:
     return np.concatenate([-above[::-1], [0.0], above])
 
 
-def _written(grid: HeatMap, cube: Cube, alike: bool) -> list[str]:
+def _cell_texts(grid: HeatMap, cube: Cube, alike: bool) -> list[str]:
     """Return the numbers of the cells row by row; ``alike``: with equally many digits."""
     halves = grid.half
     if alike:

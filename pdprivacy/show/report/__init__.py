@@ -29,9 +29,9 @@ from pdprivacy.schema import read_schema
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.view import View
-from pdprivacy.storage import check_pyarrow, load, written
+from pdprivacy.storage import check_pyarrow, load, write_or_refuse
 
-__all__ = ["Edition", "Found", "Given", "Report", "ReportedRelease", "collect", "report"]
+__all__ = ["Collected", "Edition", "Given", "Report", "ReportedRelease", "collect", "report"]
 
 TITLE = "Privacy report"
 ALL, OWNER = 0o666, 0o600
@@ -61,12 +61,12 @@ class Report:
         """
         _check_path(path, [])
         rights = ALL if self.edition == "public" else OWNER
-        written({Path(path).resolve(): self.html.encode()}, 'path="report.html".', rights)
+        write_or_refuse({Path(path).resolve(): self.html.encode()}, 'path="report.html".', rights)
 
     def _repr_html_(self) -> str:
-        framed = html.escape(self.html)
+        escaped = html.escape(self.html)
         return (
-            f'<iframe title="{TITLE}" sandbox="" style="width:100%;height:40em" srcdoc="{framed}"></iframe>'
+            f'<iframe title="{TITLE}" sandbox="" style="width:100%;height:40em" srcdoc="{escaped}"></iframe>'
         )
 
 
@@ -231,7 +231,7 @@ class ReportedRelease:
 
 
 @dataclass(frozen=True)
-class Found:
+class Collected:
     """Releases, and confidential figures by name; ``files``: the paths of releases."""
 
     releases: tuple[ReportedRelease, ...]
@@ -239,7 +239,7 @@ class Found:
     files: tuple[Path, ...] = ()
 
 
-def collect(given: Any, edition: Edition) -> Found:
+def collect(given: Any, edition: Edition) -> Collected:
     """Return the releases and the confidential figures in the order in which they were given.
 
     Raises ParameterError for an empty list, for an object that is no release, and in the public edition for
@@ -248,13 +248,13 @@ def collect(given: Any, edition: Edition) -> Found:
     releases: list[ReportedRelease] = []
     confidential: dict[str, Any] = {}
     seen: set[int | Path] = set()
-    for called, name, one in _named(given):
+    for called, name, one in _objects_with_names(given):
         path = Path(one).resolve() if isinstance(one, str | os.PathLike) else None
         again = id(one) if path is None else path
         if again in seen:  # the very same, handed in twice
             continue
         seen.add(again)
-        thing = one if path is None else _loaded(one, called)
+        thing = one if path is None else _load(one, called)
         if recognized(thing).what == "confidential":
             if edition == "public":
                 raise ParameterError(
@@ -269,7 +269,7 @@ def collect(given: Any, edition: Edition) -> Found:
     if not releases:
         raise ParameterError("'releases' must hold at least one release.", TRY)
     files = tuple(place for place in seen if isinstance(place, Path))
-    return Found(tuple(releases), confidential, files)
+    return Collected(tuple(releases), confidential, files)
 
 
 def _of(found: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
@@ -283,21 +283,24 @@ def _of(found: ReportedRelease, name: str | None, before: Sequence[ReportedRelea
     return replace(found, name=called, place=len(before) + 1, alike=alike)
 
 
-def _named(given: Any) -> list[tuple[str, str | None, Any]]:
+def _objects_with_names(given: Any) -> list[tuple[str, str | None, Any]]:
     """Return for each object its name in errors, the name it was given or None, and itself."""
     if isinstance(given, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
         return [("'releases'", None, given)]
     if isinstance(given, str | os.PathLike):
-        return [(_called(given), _stem(given), given)]
+        return [(_file_name(given), _stem(given), given)]
     if isinstance(given, Mapping):
         if any(isinstance(name, Confidential) for name in given):
             raise ParameterError(
                 "A confidential number cannot be the name of a release.", 'releases={"age": ...}.'
             )
-        return [(f"releases[{got(_spelled(name))}]", _spelled(name), one) for name, one in given.items()]
+        return [
+            (f"releases[{got(_printable_name(name))}]", _printable_name(name), one)
+            for name, one in given.items()
+        ]
     if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
         return [
-            (_called(one), _stem(one), one)
+            (_file_name(one), _stem(one), one)
             if isinstance(one, str | os.PathLike)
             else (f"releases[{place}]", None, one)
             for place, one in enumerate(given)
@@ -309,16 +312,16 @@ def _stem(path: str | os.PathLike[str]) -> str:
     return Path(checks.path(path, "releases", TRY)).stem
 
 
-def _called(path: str | os.PathLike[str]) -> str:
+def _file_name(path: str | os.PathLike[str]) -> str:
     """Return the last part of a path, for errors."""
     return got(_stem(path) + Path(path).suffix)
 
 
-def _spelled(name: Hashable) -> str:
+def _printable_name(name: Hashable) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _loaded(path: str | os.PathLike[str], called: str) -> Released:
+def _load(path: str | os.PathLike[str], called: str) -> Released:
     """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
     if Path(path).suffix == ".parquet":
         check_pyarrow()

@@ -250,7 +250,7 @@ def _by_budget(
         parts = [_row(limit, epsilon, delta)]
     else:
         epsilon, delta = spent.epsilon, spent.delta
-        parts = _listed(charges, used, epsilon, delta)
+        parts = _charges_table(charges, used, epsilon, delta)
     if outside and (why := _unclear(outside)):
         return Total(unit, releases, None, delta, tuple(parts), why, True, outside)
     if outside:
@@ -260,7 +260,7 @@ def _by_budget(
     return Total(unit, releases, epsilon, delta, tuple(parts), "", True, outside)
 
 
-def _listed(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fraction) -> list[Row]:
+def _charges_table(charges: Charges, used: dict[int, int], epsilon: Fraction, delta: Fraction) -> list[Row]:
     """Return the charges for releases of the report, and the sum of all others."""
     paid = Spent()
     for number in set(used.values()):
@@ -283,7 +283,9 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     waiting: dict[str, list[Entry]] = {}
     stated = {(one.facts.epsilon, one.facts.delta) for one in releases}
     for entry in entries:
-        if _is_plan(entry) or _stated(entry) in stated:  # what stands after each of them takes long to tell
+        if (
+            _is_plan(entry) or _stated_cost(entry) in stated
+        ):  # what stands after each of them takes long to tell
             room[entry.number] = _pays_for(entry)
             waiting.setdefault(_key(entry.after.to_json()), []).append(entry)
     for release in releases:
@@ -295,7 +297,7 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     return found
 
 
-def _stated(entry: Entry) -> tuple[float, float] | None:
+def _stated_cost(entry: Entry) -> tuple[float, float] | None:
     """Return the cost of a charge as the metadata of its release states it."""
     if isinstance(entry.loss, ZCDP):
         return None
@@ -330,7 +332,7 @@ def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
         losses = [event.loss for event, _ in entry.events]
         stated = {(float(one.epsilon), float(one.delta)) for one in losses if not isinstance(one, ZCDP)}
         return (facts.epsilon, facts.delta) in stated and any(_is_label(facts, run) for run in runs)
-    same = _stated(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
+    same = _stated_cost(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
     return same and _is_label(facts, entry.label)
 
 

@@ -248,7 +248,7 @@ def check_extras(pictures: bool) -> None:
             raise MissingExtraError(f"{need}, which is not installed. Nothing was written.", hint) from None
 
 
-def _spelled(value: object) -> object:
+def _printable_value(value: object) -> object:
     """Spell out what cannot be printed; HTML of a template stays as it is."""
     return value if hasattr(value, "__html__") else printable(value, None)
 
@@ -261,7 +261,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pdprivacy.show.report"),
         autoescape=True,
-        finalize=_spelled,
+        finalize=_printable_value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -323,7 +323,7 @@ def _names(index: pd.Index[Any], default: str) -> list[str]:
     return [default if name is None else labels_of(name)[0] for name in index.names]
 
 
-def _omitted(whole: int, noun: str) -> str:
+def _omission_note(whole: int, noun: str) -> str:
     """Return a note if there are more rows than shown."""
     if whole <= MOST_ROWS:
         return ""
@@ -349,16 +349,16 @@ def release_table(release: ReportedRelease) -> Table:
         across = frame.columns.names[0]
         named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
         rows = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
-        return Table([*heads, *named], rows, caption, len(heads), note=_omitted(len(frame), "rows"))
+        return Table([*heads, *named], rows, caption, len(heads), note=_omission_note(len(frame), "rows"))
     heads += [] if series else _names(frame.columns, "column")
     ends = ["released", "±"][: 1 if view.selected else 2]
     cells = [
         [[value, f"± {half}" if half else "not known"][: len(ends)] for value, half in line] for line in pairs
     ]
-    return _listed(heads, ends, keys, tops, cells, caption, frame.size)
+    return _long_table(heads, ends, keys, tops, cells, caption, frame.size)
 
 
-def _listed(
+def _long_table(
     heads: list[str],
     ends: list[str],
     keys: list[list[str]],
@@ -373,7 +373,7 @@ def _listed(
         for key, line in zip(keys, cells, strict=True)
         for top, cell in zip(tops, line, strict=True)
     ]
-    note = _omitted(size, "numbers")
+    note = _omission_note(size, "numbers")
     return Table([*heads, *ends], rows[:MOST_ROWS], caption, len(heads), note=note)
 
 
@@ -386,9 +386,11 @@ def frame_table(frame: Released, caption: str) -> Table:
     heads = _names(whole.index, "row")
     if len(tops) + len(heads) <= MOST_PLAIN:
         rows = [[*key, *line] for key, line in zip(keys, cells, strict=True)]
-        return Table([*heads, *tops], rows, caption, len(heads), note=_omitted(len(whole), "rows"))
+        return Table([*heads, *tops], rows, caption, len(heads), note=_omission_note(len(whole), "rows"))
     each = [[[cell] for cell in line] for line in cells]
-    return _listed([*heads, "column"], ["value"], keys, [[top] for top in tops], each, caption, whole.size)
+    return _long_table(
+        [*heads, "column"], ["value"], keys, [[top] for top in tops], each, caption, whole.size
+    )
 
 
 # ---------------------------------------------------------------- pictures
