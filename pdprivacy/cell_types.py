@@ -92,9 +92,9 @@ def arrow_type_name(kind: Any) -> str | None:
     return "time" if types.is_time(kind) else f"{str(kind).partition('<')[0]} values"
 
 
-def _categories_of(held: str | None) -> str | None:
+def _categories_of(dtype: str | None) -> str | None:
     """Numbers that are labels already: nothing adds them up."""
-    return f"{CATEGORIES}{held}" if held in (NUMBERS, TRUTH) else held
+    return f"{CATEGORIES}{dtype}" if dtype in (NUMBERS, TRUTH) else dtype
 
 
 def label_types(column: Column) -> frozenset[str] | None:
@@ -120,14 +120,14 @@ def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> 
     InvalidDataError : names the columns and their types; its hint converts the first of them.
     """
     refused = [
-        (column, held)
+        (column, cell_type)
         for column in domain.columns
-        if (held := types.get(column.name)) is not None and not _suits(column, held)
+        if (cell_type := types.get(column.name)) is not None and not _suits(column, cell_type)
     ]
     if refused:
         named = "; ".join(
-            f"column {column.name!r} is declared as {declared_as(column)} and holds {held}"
-            for column, held in refused
+            f"column {column.name!r} is declared as {declared_as(column)} and holds {cell_type}"
+            for column, cell_type in refused
         )
         raise InvalidDataError(f"{named}.", conversion_hint(*refused[0]))
 
@@ -139,8 +139,8 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
     """
     for column in domain.columns:
         ends = (column.lower, column.upper) if column.kind == "integer" else ()
-        told = [one for one in (*ends, *(column.categories or ())) if isinstance(one, int)]
-        if column.name in floats and any(abs(one) > 2**53 for one in told):
+        integers = [declared for declared in (*ends, *(column.categories or ())) if isinstance(declared, int)]
+        if column.name in floats and any(abs(declared) > 2**53 for declared in integers):
             raise InvalidDataError(
                 f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which "
                 "cannot represent them exactly.",
@@ -155,13 +155,13 @@ def is_float(dtype: Any) -> bool:
     return is_float(dtype.subtype) if isinstance(dtype, pd.SparseDtype) else dtype.kind == "f"
 
 
-def _suits(column: Column, held: str) -> bool:
+def _suits(column: Column, cell_type: str) -> bool:
     if column.timeline is not None:
-        return held in ((DAYS, TIMES) if column.timeline.zone is None else (ZONED,))
+        return cell_type in ((DAYS, TIMES) if column.timeline.zone is None else (ZONED,))
     if column.kind == "category":
         labels = label_types(column)
-        return labels is None or held.removeprefix(CATEGORIES) in labels
-    return held == (TRUTH if column.kind == "boolean" else NUMBERS)
+        return labels is None or cell_type.removeprefix(CATEGORIES) in labels
+    return cell_type == (TRUTH if column.kind == "boolean" else NUMBERS)
 
 
 def declared_as(column: Column) -> str:
@@ -171,35 +171,35 @@ def declared_as(column: Column) -> str:
     return " or ".join(dict.fromkeys(map(cell_type_name, column.categories)))
 
 
-def _date_hint(at: str, zone: str | None, held: str | None) -> str:
+def _date_hint(at: str, zone: str | None, cell_type: str | None) -> str:
     """Return code that converts a column to dates with the declared time zone."""
-    if zone is not None and held in (TIMES, DAYS):
+    if zone is not None and cell_type in (TIMES, DAYS):
         return f"{at} = pd.to_datetime({at}).dt.tz_localize({zone!r}), the time zone of its clock."
-    if zone is None and held == ZONED:
+    if zone is None and cell_type == ZONED:
         return f"{at} = {at}.dt.tz_localize(None), or declare bounds with a time zone."
     utc = "" if zone is None else ", utc=True"
     return f'{at} = pd.to_datetime({at}, errors="coerce"{utc}), declared with nullable=True.'
 
 
-def conversion_hint(column: Column, held: str | None) -> str:
-    """Return code that converts a pandas column to its declared type; ``held`` is None for objects."""
+def conversion_hint(column: Column, cell_type: str | None) -> str:
+    """Return code that converts a pandas column to its declared type; ``cell_type`` is None for objects."""
     at = f"df[{column.name!r}]"
     if column.timeline is not None:
-        return _date_hint(at, column.timeline.zone, held)
+        return _date_hint(at, column.timeline.zone, cell_type)
     if column.kind == "boolean":
         texts = '"False": False, "True": True'
         values = {NUMBERS: "0: False, 1: True", TEXT: texts}.get(
-            held or "", f"False: False, True: True, {texts}"
+            cell_type or "", f"False: False, True: True, {texts}"
         )
         declared = 'declared as pa.Column("boolean", nullable=True)'
         return f'{at} = {at}.map({{{values}}}).astype("boolean"), {declared}.'
     if column.kind == "category":
-        if held in (NUMBERS, TRUTH, None) and declared_as(column) == TEXT:
+        if cell_type in (NUMBERS, TRUTH, None) and declared_as(column) == TEXT:
             return f"read text: pd.read_csv(PATH, dtype={{{column.name!r}: str}}), or declare other labels."
         return f"convert the column to {declared_as(column)} before it is protected, or declare other labels."
     dtype = '"Int64"' if column.kind == "integer" else "float"
     nullable = f"declared as pa.Column({dtype}, ..., nullable=True, coerce=True)"
-    zone = ', tz="UTC"' if held == ZONED else ""
+    zone = ', tz="UTC"' if cell_type == ZONED else ""
     coerced = f'{at} = pd.to_numeric({at}, errors="coerce"), {nullable}.'
     day = f'pd.Timestamp("2000-01-01"{zone})'
     days = f"{at} = ({at} - {day}).dt.days, {nullable}: days since a public day."
@@ -213,7 +213,7 @@ def conversion_hint(column: Column, held: str | None) -> str:
         CATEGORIES + NUMBERS: f"{at} = {at}.astype({dtype}), {nullable}.",
         TRUTH: f"{at} = {at}.astype({'int' if column.kind == 'integer' else 'float'}).",
     }
-    return conversions.get(held, "convert the column to numbers before it is protected.")
+    return conversions.get(cell_type, "convert the column to numbers before it is protected.")
 
 
 def refuse_unstorable(domain: Domain) -> None:

@@ -366,14 +366,14 @@ class Stairs(Distribution):
         part = np.where(stair < vanished, part, 0.0)
         stair = np.minimum(stair, vanished)
         below, beyond = np.minimum(part, g), np.maximum(part, g)
-        sums, found = _geometric_sums(k, self.epsilon, stair), np.zeros(part.shape)
+        sums, total = _geometric_sums(k, self.epsilon, stair), np.zeros(part.shape)
         decay = np.exp(-self.epsilon * stair)
         for i in range(k + 1):
             whole = (g ** (i + 1) + r * (1 - g ** (i + 1))) / (i + 1)
             last = (below ** (i + 1) + r * (beyond ** (i + 1) - g ** (i + 1))) / (i + 1)
-            found += math.comb(k, i) * (whole * sums[k - i] + last * decay * stair ** (k - i))
+            total += math.comb(k, i) * (whole * sums[k - i] + last * decay * stair ** (k - i))
         height = -math.expm1(-self.epsilon) / (2 * self._whole)
-        return np.asarray(self.width**k * height * found)
+        return np.asarray(self.width**k * height * total)
 
 
 VANISHED = 800.0

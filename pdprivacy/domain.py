@@ -65,10 +65,10 @@ def _is_list(value: Any) -> bool:
 
 
 def _number(value: Any, column: Hashable, what: str) -> int | float:
-    found = plain(value)
-    number = isinstance(found, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
-    if number and not isinstance(found, bool) and finite(found):
-        return int(found) if isinstance(found, numbers.Integral) else float(found)
+    scalar = plain(value)
+    number = isinstance(scalar, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
+    if number and not isinstance(scalar, bool) and finite(scalar):
+        return int(scalar) if isinstance(scalar, numbers.Integral) else float(scalar)
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
@@ -485,11 +485,11 @@ class Domain:
         DeclarationError : no such column is declared; the message lists the declared names.
         """
         try:
-            found = self._by_name.get(name)
+            column = self._by_name.get(name)
         except TypeError:  # its error is raised after the handler, which is no context of it then
-            found = None
-        if found is not None:
-            return found
+            column = None
+        if column is not None:
+            return column
         if not has_hash(name):
             raise ParameterError(f"a column is named by its label (got {got(name)}).", "one column at a time")
         raise undeclared(self, name)

@@ -330,28 +330,28 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
         raise ParameterError(
             "'released' holds no release.", "combine(private.dp.mean(...)), or a list of such results."
         )
-    if len({id(one) for one in objects}) < len(objects):
+    if len({id(release) for release in objects}) < len(objects):
         raise ParameterError(
             "'released' holds the same object twice, which is one release.",
             "release the statistic several times; each release has its own noise and its own loss.",
         )
-    first, *others = (_read(one) for one in objects)
+    first, *others = (_read(release) for release in objects)
     stacks = [first.numbers]
-    for one in others:
-        if one.asked != first.asked:
+    for release in others:
+        if release.asked != first.asked:
             raise ParameterError(
                 "'released' holds releases of different statistics, columns, filters or shares.",
                 "the same call several times.",
             )
-        if one.facts.rows != first.facts.rows:
+        if release.facts.rows != first.facts.rows:
             raise ParameterError("'released' holds releases of different numbers of rows.")
-        numbers = one.taken(first.index, first.tops)
+        numbers = release.taken(first.index, first.tops)
         if numbers is None:
             raise ParameterError("'released' holds releases with different labels.")
         stacks.append(numbers)
-    known = [name for name in first.numbers if all(name in one for one in stacks)]
-    joined = {name: np.concatenate([one[name] for one in stacks]) for name in known}
-    return replace(first, numbers=joined, biased=any(one.biased for one in (first, *others)))
+    known = [name for name in first.numbers if all(name in release for release in stacks)]
+    joined = {name: np.concatenate([release[name] for release in stacks]) for name in known}
+    return replace(first, numbers=joined, biased=any(release.biased for release in (first, *others)))
 
 
 def _checked(released: Released) -> Metadata:
@@ -466,14 +466,17 @@ def _side_by_side(
         raise damaged
     # compared as text: Parquet may give column labels back as text
     outer = np.array([str(label) for label in columns.get_level_values(0)], dtype=object)
-    places = [np.flatnonzero(outer == str(place)) for place in range(1, number + 1)]
-    if sum(map(len, places)) != len(columns) or len({len(place) for place in places}) != 1:
+    places = [np.flatnonzero(outer == str(number_of_release)) for number_of_release in range(1, number + 1)]
+    if (
+        sum(map(len, places)) != len(columns)
+        or len({len(number_of_release) for number_of_release in places}) != 1
+    ):
         raise damaged
     if not isinstance(columns, pd.MultiIndex):
         if len(columns) != number:
             raise damaged
         return places, None
-    inner = [columns[place].droplevel(0) for place in places]
+    inner = [columns[number_of_release].droplevel(0) for number_of_release in places]
     if not all(one.equals(inner[0]) for one in inner):
         raise damaged
     return places, inner[0]
@@ -532,30 +535,30 @@ def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
 def _aligned(name: str, given: Numbers, sets: _Sets, *, least: int) -> Floats:
     """An argument in the shape of one release, its labels matched; all of it finite and large enough."""
     cells = sets.values.shape[1:]
-    found: Floats | None
+    numbers: Floats | None
     if isinstance(given, pd.Series):
-        found = _by_label(name, given, sets)
+        numbers = _by_label(name, given, sets)
     elif isinstance(given, pd.DataFrame):
         rows = _order(given.index, sets.index)
         tops = None if sets.tops is None else _order(given.columns, sets.tops)
-        found = None
+        numbers = None
         if rows is not None and tops is not None:
-            found = doubles(given, repr(name))[np.ix_(rows, tops)]
+            numbers = doubles(given, repr(name))[np.ix_(rows, tops)]
     else:
-        found = doubles(given, repr(name))
-        if found.ndim == 0:
-            found = np.full(cells, float(found))
-    if found is None or found.shape != cells:
+        numbers = doubles(given, repr(name))
+        if numbers.ndim == 0:
+            numbers = np.full(cells, float(numbers))
+    if numbers is None or numbers.shape != cells:
         raise ParameterError(
             f"{name!r} must be a number, or one per label of the release.",
             "a Series with the labels of the release.",
         )
-    if not bool(np.all((found >= least) & np.isfinite(found))):
+    if not bool(np.all((numbers >= least) & np.isfinite(numbers))):
         hint = None
         if name == "variance":
             hint = "a released variance may be negative; without one the declared bounds are used."
         raise ParameterError(f"{name!r} must be finite and at least {least}.", hint)
-    return found
+    return numbers
 
 
 def _by_label(name: str, given: pd.Series[Any], sets: _Sets) -> Floats | None:

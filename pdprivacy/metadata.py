@@ -224,11 +224,11 @@ def fingerprint(released: Released) -> str:
     digest = blake2b(digest_size=16)
     whole = _numbers_in_one_array(released)
     # by position: some versions of pandas do not find a column whose label is null
-    held = [] if whole is not None else _columns(released)
+    columns = [] if whole is not None else _columns(released)
     if whole is not None:
         digest.update(whole.dtype.str.encode() + whole.tobytes())
-    elif all(column.dtype.kind in "biuf" for column in held):
-        plain = [_numbers_of_column(column) for column in held]
+    elif all(column.dtype.kind in "biuf" for column in columns):
+        plain = [_numbers_of_column(column) for column in columns]
         kinds = {values.dtype.str for values in plain}
         if len(kinds) > 1 and all(map(_are_floats, plain)):
             plain, kinds = [values.astype("<f8") for values in plain], {"<f8"}
@@ -239,7 +239,7 @@ def fingerprint(released: Released) -> str:
                 digest.update(values.dtype.str.encode() + values.tobytes())
     else:
         digest.update(b"not numbers")
-        for column in held:
+        for column in columns:
             digest.update(_labels(pd.Index(column.tolist(), dtype=object, tupleize_cols=False)).encode())
     axes = released.axes if isinstance(released, pd.DataFrame) else [released.index]
     for axis in axes:
@@ -296,12 +296,12 @@ def check(facts: Metadata) -> None:
         "neighbors": facts.neighbors in ("add_remove", "replace_one"),
         "seeded": isinstance(facts.seeded, bool),
         "error": isinstance(facts.error, dict),
-        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(one)) for one in SUMS),
+        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(part)) for part in SUMS),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None
-        or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(one)) for one in RISKS)),
+        or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(part)) for part in RISKS)),
         "regression": facts.regression is None
-        or all(isinstance(one, dict) for one in np.atleast_1d(facts.regression).tolist()),
+        or all(isinstance(part, dict) for part in np.atleast_1d(facts.regression).tolist()),
     }
     wrong = [name for name, right in known.items() if not right]
     if wrong:

@@ -111,12 +111,12 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     expected = _expected(counts[np.newaxis])[0]
     if not expected.min() >= LEAST_EXPECTED:
         return Significance(math.nan, math.nan, 0, RARE)
-    found = float(_pearson(counts[np.newaxis])[0])
+    statistic = float(_pearson(counts[np.newaxis])[0])
     simulated = _simulated(counts, expected, facts.mechanism, scale, size, generator)
     counted = "the sample and the noise"
     if expected.min() < CLEAR * _deviation(facts.mechanism, scale):
         counted += ", which is large beside an expected count: of tables with a p-value, too many may reject"
-    return _result(found, simulated, counted)
+    return _result(statistic, simulated, counted)
 
 
 def _known_positions(labels: pd.Index[Any]) -> list[int]:
@@ -138,13 +138,13 @@ def _simulated(
     """Pearson's statistics of tables with these expected counts and their noise."""
     total = max(round(float(counts.sum())), 1)
     shares = (expected / expected.sum()).ravel()
-    found = []
+    statistics = []
     each = max(1, NUMBERS // counts.size)
     for start in range(0, draws, each):
         tables = generator.multinomial(total, shares, size=min(each, draws - start)).astype(np.float64)
         tables += noise_sums(mechanism, scale, 1, tables.shape, generator)
-        found.append(_pearson(tables.reshape(-1, *counts.shape)))
-    return np.concatenate(found)
+        statistics.append(_pearson(tables.reshape(-1, *counts.shape)))
+    return np.concatenate(statistics)
 
 
 def _pearson(tables: Floats) -> Floats:
@@ -259,14 +259,14 @@ def pearsonr(
     if not known or x not in released.index or y not in released.columns or x == y:
         raise ParameterError(f"'x' and 'y' must be two columns of the matrix (got {got(x)} and {got(y)}).")
     records = _records(facts, rows)
-    place = _position(released.index, x), _position(released.columns, y)
-    found = float(released.to_numpy(dtype=np.float64)[place])
-    error = float(facts.error_of_each("standard_error", released.shape)[place])
-    if not (math.isfinite(found) and error <= LARGEST_NOISE):
-        return Significance(found, math.nan, 0, "no p-value: the noise of the correlation is too large")
+    cell = _position(released.index, x), _position(released.columns, y)
+    correlation = float(released.to_numpy(dtype=np.float64)[cell])
+    error = float(facts.error_of_each("standard_error", released.shape)[cell])
+    if not (math.isfinite(correlation) and error <= LARGEST_NOISE):
+        return Significance(correlation, math.nan, 0, "no p-value: the noise of the correlation is too large")
     simulated = generator.standard_normal(size) / math.sqrt(records - 1)
     simulated += error * _standard(facts.mechanism, size, generator)
-    return _result(found, np.abs(simulated), "the sample and the noise")
+    return _result(correlation, np.abs(simulated), "the sample and the noise")
 
 
 def _records(facts: Metadata, rows: Any) -> float:
@@ -314,9 +314,9 @@ def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Met
             "test releases of one record per unit, protected without 'unit'.",
         )
     scales = facts.scale if isinstance(facts.scale, dict) else {"": facts.scale}
-    if not all(isinstance(one, int | float) and 0 <= one < math.inf for one in scales.values()):
+    if not all(isinstance(scale, int | float) and 0 <= scale < math.inf for scale in scales.values()):
         raise MetadataError("The release metadata does not hold the scale of the noise.")
-    return facts, {name: float(one) for name, one in scales.items()}
+    return facts, {name: float(scale) for name, scale in scales.items()}
 
 
 def _deviation(mechanism: str, scale: float) -> float:
@@ -330,8 +330,8 @@ def _standard(mechanism: str, size: int, generator: np.random.Generator) -> Floa
     return np.asarray(noise_sums(mechanism, scale, 1, (1, size), generator)[0])
 
 
-def _result(found: float, simulated: Floats, counted: str) -> Significance:
+def _result(statistic: float, simulated: Floats, counted: str) -> Significance:
     """The test of a statistic by the sizes of simulated ones."""
-    extreme = int((simulated >= abs(found)).sum())
+    extreme = int((simulated >= abs(statistic)).sum())
     pvalue = (1 + extreme) / (1 + len(simulated))
-    return Significance(found, pvalue, len(simulated), f"the p-value counts {counted}")
+    return Significance(statistic, pvalue, len(simulated), f"the p-value counts {counted}")

@@ -133,7 +133,7 @@ def to_json(events: Events) -> list[dict[str, Any]]:
     [{'loss': {'epsilon': '1/10'}, 'count': 3}]
     """
     tally(events)
-    found = []
+    entries = []
     for event, count in events:
         entry: dict[str, Any] = {"loss": loss_json(event.loss), "count": _integer(int(count))}
         if event.noise is not None:
@@ -144,8 +144,8 @@ def to_json(events: Events) -> list[dict[str, Any]]:
             }
         if event.group is not None:
             entry["group"] = event.group
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def from_json(entries: object) -> list[tuple[Event, int]]:
@@ -161,7 +161,7 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
     """
     if not isinstance(entries, list):
         raise _malformed(f"they are a list (got {got(entries)})")
-    found = []
+    events = []
     for entry in entries:
         fields = _fields(entry, {"loss", "count"}, {"noise", "group"})
         noise = None
@@ -173,8 +173,8 @@ def from_json(entries: object) -> list[tuple[Event, int]]:
         group = fields.get("group")
         if "group" in fields and not isinstance(group, str):
             raise _malformed(f"the name of a group is a string (got {got(group)})")
-        found.append((Event(_loss_of(fields["loss"]), noise, group), _whole(fields["count"])))
-    return found
+        events.append((Event(_loss_of(fields["loss"]), noise, group), _whole(fields["count"])))
+    return events
 
 
 def _order(counted: tuple[Event, int]) -> tuple[Any, ...]:

@@ -168,19 +168,19 @@ def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
     below = WIDE.next_minus(WIDE.next_minus(WIDE.add(1, WIDE.divide(1, factor))))
     other = WIDE.divide(WIDE.divide(1, below), WIDE.next_minus(WIDE.next_minus(factor)))
     weight = WIDE.next_plus(WIDE.next_plus(WIDE.power(other, count)))
-    first, found = -1, []
+    first, weights = -1, []
     for j in range(count + 1):
         value = float(weight)
         if value >= TINY:
             first = j if first < 0 else first
-            found.append(math.nextafter(value, math.inf))
+            weights.append(math.nextafter(value, math.inf))
         elif first >= 0:
             break
         weight = WIDE.divide(
             WIDE.multiply(WIDE.multiply(weight, WIDE.create_decimal(count - j)), factor),
             WIDE.create_decimal(j + 1),
         )
-    return first, np.array(found)
+    return first, np.array(weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +289,9 @@ def taps_of(count: int) -> int:
     return min(count + 1, 40 * math.isqrt(count) + 80)
 
 
-def common_unit(one: Fraction, other: Fraction) -> Fraction:
+def common_unit(first: Fraction, second: Fraction) -> Fraction:
     """Return the largest number of which both numbers are multiples."""
     return Fraction(
-        math.gcd(one.numerator * other.denominator, other.numerator * one.denominator),
-        one.denominator * other.denominator,
+        math.gcd(first.numerator * second.denominator, second.numerator * first.denominator),
+        first.denominator * second.denominator,
     )

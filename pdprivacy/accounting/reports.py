@@ -132,16 +132,16 @@ def report(events: Events, delta: Rational) -> list[Bound]:
     ['zcdp', 'best']
     """
     _check(events, delta)
-    found = []
+    bounds = []
     for name, method in _METHODS.items():
         try:
-            found.append(Bound(name, method(events, rational(delta, "delta"))))
+            bounds.append(Bound(name, method(events, rational(delta, "delta"))))
         except (ParameterError, MissingExtraError) as error:
-            found.append(Bound(name, None, str(error).partition("\n")[0]))
-    known = [bound.epsilon for bound in found if bound.epsilon is not None]
+            bounds.append(Bound(name, None, str(error).partition("\n")[0]))
+    known = [bound.epsilon for bound in bounds if bound.epsilon is not None]
     if known:
-        return [*found, Bound("best", min(known))]
-    return [*found, Bound("best", None, "No accounting applies to these events at this delta.")]
+        return [*bounds, Bound("best", min(known))]
+    return [*bounds, Bound("best", None, "No accounting applies to these events at this delta.")]
 
 
 def _least_bound(bounds: list[Bound]) -> float:
@@ -477,25 +477,27 @@ def _solve(parts: _Parts, goal: float) -> float:
 def _compose(parts: _Parts, interval: float) -> tuple[Any, int]:
     """Return the distribution of all parts, computed by dp-accounting, and its number of convolutions."""
     library = _library().pld.privacy_loss_distribution
-    found, reveals = [], float_up(1 - parts.kept)
+    distributions, reveals = [], float_up(1 - parts.kept)
     for epsilon, count in parts.counts.items():
         steps = math.ceil(epsilon / parts.interval)
         first, weights = binomial_weights(steps * Fraction(interval), count)
         values = {(2 * (first + j) - count) * steps: weight for j, weight in enumerate(weights.tolist())}
         law = library.PrivacyLossDistribution.create_from_rounded_probability(values, reveals, interval)
-        found.append(law)
+        distributions.append(law)
         reveals = 0.0
     for lattice, count in parts.lattices.items():
         values, beyond = lattice.masses(count, interval)
         beyond += reveals
-        found.append(
+        distributions.append(
             library.PrivacyLossDistribution.create_from_rounded_probability(values, beyond, interval)
         )
         reveals = 0.0
     if parts.multiplier:
         deviation = float_down(parts.multiplier)
-        found.append(library.from_gaussian_mechanism(deviation, value_discretization_interval=interval))
-    return reduce(lambda one, other: one.compose(other), found), len(found) - 1
+        distributions.append(
+            library.from_gaussian_mechanism(deviation, value_discretization_interval=interval)
+        )
+    return reduce(lambda one, other: one.compose(other), distributions), len(distributions) - 1
 
 
 def _run_guarded(compute: Callable[[], T]) -> T:

@@ -151,16 +151,16 @@ def _rho(level: Fraction, slack: Fraction, conversion: Conversion) -> Fraction:
     plain = root**2 * REACCOUNTED
     if conversion == "bun_steinke" or level < CANCELS:
         return plain
-    asked, size = float(level), float(log)
+    epsilon_float, size = float(level), float(log)
 
     def too_much(rho: float) -> bool:
         t = _order(rho, size)
         epsilon = (1 + t) * rho + (size - math.log1p(t)) / t + math.log(t) - math.log1p(t)
-        return epsilon > asked
+        return epsilon > epsilon_float
 
     start = float(plain)
-    found = bisect(too_much, start / 2, 100 * (asked + size + 10), logarithmic=True)
-    t = Fraction(_order(found, size))
+    best_rho = bisect(too_much, start / 2, 100 * (epsilon_float + size + 10), logarithmic=True)
+    t = Fraction(_order(best_rho, size))
     alpha = 1 + t
     largest = (level - log_up(1 / (alpha * slack)) / t - log_up(t / alpha)) / alpha
     return max(plain, largest * REACCOUNTED)
@@ -229,19 +229,19 @@ def counted(losses: Losses) -> Counter[Loss]:
     Raises ParameterError for values other than losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
-        found: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
+        counts: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
         listed = items(losses, "losses")
         for item in listed:
             check_loss(item, HELD)
-        found = Counter(listed)
+        counts = Counter(listed)
     else:
         raise ParameterError(
             f"'losses' must be a list of losses (got {kind(losses)}).", "[Pure(0.1), Approx(0.5, 1e-6)]."
         )
-    for item in found:
+    for item in counts:
         check_loss(item, HELD)
-    return found
+    return counts
 
 
 def compose(losses: Losses) -> Loss | None:
@@ -371,13 +371,13 @@ class Rule:
     in_rho: ClassVar[bool] = True
     """Whether losses count by their rho, or squares, and not by the requested loss."""
 
-    def counted(self, asked: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
-        """Return the losses that the rule counts, with their counts: ``asked``, or the rhos of the noise.
+    def counted(self, requested: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
+        """Return the losses that the rule counts, with their counts: ``requested``, or the rhos of the noise.
 
         Raises BudgetError for events of a group, if the rule counts in rho, because their losses are summed.
         """
         if not self.in_rho:
-            return ((asked, count),)
+            return ((requested, count),)
         if any(event.group is not None for event, _ in events):
             raise BudgetError(
                 "The losses of one secret part add up by sums alone, and this budget counts otherwise."
@@ -630,23 +630,23 @@ def _rounded_rho(multiplier: Fraction) -> ZCDP:
 
 
 def exceeded_error(enforced: Rule, so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> BudgetExceeded:
-    """Return the error for losses that do not fit, with the amounts asked and left."""
+    """Return the error for losses that do not fit, with the requested and the remaining amounts."""
     listed = list(losses)
-    asked = sums_with(Spent(), listed)
+    requested = sums_with(Spent(), listed)
     left, total = enforced.left(so_far), enforced.total
     stated = [getattr(item, name, None) for item, _ in listed for name in ("epsilon", "delta", "rho")]
-    told = not any(isinstance(number, Unshown) for number in stated)
+    is_public = not any(isinstance(number, Unshown) for number in stated)
     if isinstance(total, ZCDP):
-        return _too_much("rho", asked.concentrated if told else None, left.amount, total.rho)
-    if asked.delta > left.delta:
+        return _too_much("rho", requested.concentrated if is_public else None, left.amount, total.rho)
+    if requested.delta > left.delta:
         return BudgetExceeded(
-            _fact("delta", asked.delta if told else None, left.delta, total.delta),
+            _fact("delta", requested.delta if is_public else None, left.delta, total.delta),
             'mechanism="laplace" and mechanism="geometric" need no delta, nor do their plans (delta=0).',
         )
-    if asked.rho and isinstance(enforced, Filter):
+    if requested.rho and isinstance(enforced, Filter):
         room = max(ZERO, enforced.largest - so_far.concentrated)
-        return _too_much("rho", asked.concentrated if told else None, room, None)
-    return _too_much("epsilon", asked.epsilon if told else None, left.amount, total.epsilon)
+        return _too_much("rho", requested.concentrated if is_public else None, room, None)
+    return _too_much("epsilon", requested.epsilon if is_public else None, left.amount, total.epsilon)
 
 
 def sums_with(so_far: Spent, losses: Iterable[tuple[Loss, int]]) -> Spent:
@@ -667,18 +667,18 @@ def check_counted(item: object) -> None:
         )
 
 
-def _fact(currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None) -> str:
-    """Return a sentence on the amount left, and on the amount asked unless that is secret (None)."""
+def _fact(currency: str, requested: Fraction | None, left: Fraction, total: Fraction | None) -> str:
+    """Return a sentence on the amount left, and on the requested amount unless that is secret (None)."""
     rest = show(left) + ("" if total is None else f" of {show(total)}")
-    if asked is None:
+    if requested is None:
         return f"The release asks for more {currency} than is left: {rest}."
-    return f"The release asks for {currency} {show(asked)}, but {rest} is left."
+    return f"The release asks for {currency} {show(requested)}, but {rest} is left."
 
 
 def _too_much(
-    currency: str, asked: Fraction | None, left: Fraction, total: Fraction | None
+    currency: str, requested: Fraction | None, left: Fraction, total: Fraction | None
 ) -> BudgetExceeded:
-    fact = _fact(currency, asked, left, total)
+    fact = _fact(currency, requested, left, total)
     if currency == "rho":
         return BudgetExceeded(
             fact, f"ZCDP({show(left)}) fits; private.dp.remaining(delta) returns the epsilon that fits."

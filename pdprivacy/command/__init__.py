@@ -156,12 +156,12 @@ def _add_report(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 def _report(chosen: argparse.Namespace) -> None:
     """Write the report; errors as `report`."""
-    place = chosen.declaration
+    address = chosen.declaration
     made = report(
         chosen.releases,
         ledger=chosen.ledger,
         name=chosen.name,
-        declaration=None if place is None else _declaration_of(place, chosen.output),
+        declaration=None if address is None else _declaration_of(address, chosen.output),
         path=chosen.output,
         edition=chosen.edition,
         title=chosen.title,
@@ -176,7 +176,7 @@ NAME = "schema"
 """The name of the schema in a Python file, such as one that ``python -m pdprivacy declare`` wrote."""
 
 
-def _declaration_of(place: str, output: str) -> Any:
+def _declaration_of(address: str, output: str) -> Any:
     """Run a Python file and return its ``schema``, or the object of another name, given as ``FILE:NAME``.
 
     The caller checks that it is a schema. ``output``: the file that the command will write.
@@ -184,9 +184,9 @@ def _declaration_of(place: str, output: str) -> Any:
     Raises ParameterError where there is no such file or name, or the file cannot be run; an error of
     the file itself is shown by its type and line alone.
     """
-    path, name = Path(place), NAME
-    if not path.is_file() and ":" in place:
-        before, _, after = place.rpartition(":")
+    path, name = Path(address), NAME
+    if not path.is_file() and ":" in address:
+        before, _, after = address.rpartition(":")
         if after.isidentifier():
             path, name = Path(before), after
     if path.suffix != ".py" or not path.is_file():
@@ -224,12 +224,12 @@ def _line(error: BaseException, path: Path) -> str:
     """Return the line of the file in which the error was raised, if it is known."""
     if isinstance(error, SyntaxError):
         return f" in line {error.lineno}"
-    place, found = error.__traceback__, None
-    while place is not None:
-        if place.tb_frame.f_code.co_filename == str(path):
-            found = place.tb_lineno
-        place = place.tb_next
-    return "" if found is None else f" in line {found}"
+    traceback, line = error.__traceback__, None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == str(path):
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return "" if line is None else f" in line {line}"
 
 
 # ---------------------------------------------------------------- ledgers
@@ -283,13 +283,14 @@ def _show(ledger: Ledger, name: str | None) -> None:
         name = check_name(name, "name")
         account, entries = StoredBook(ledger.chain, name).entries()
         shown = [
-            replace(one, label=printable(one.label), mechanism=printable(one.mechanism)) for one in entries
+            replace(entry, label=printable(entry.label), mechanism=printable(entry.mechanism))
+            for entry in entries
         ]
         print(pages.charges_block(account, shown, name).plain)
         return
     head, accounts = ledger.accounts()
     waiting = _unanswered(ledger.chain, head)
-    rows = [_budget_line(one, account, len(waiting.get(one, ()))) for one, account in accounts.items()]
+    rows = [_budget_line(entry, account, len(waiting.get(entry, ()))) for entry, account in accounts.items()]
     table = [(*COLUMNS, *MORE), *rows]
     print(aligned(table, range(len(table[0]))))
 

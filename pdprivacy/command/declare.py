@@ -253,7 +253,7 @@ def of_csv(
     kinds: dict[str, Kind | None] | None = None
     options: dict[str, Any] = {"sep": separator, "decimal": decimal, "encoding": encoding, "nrows": rows}
     options |= {"chunksize": ROWS_AT_ONCE, "low_memory": False, "dtype_backend": "numpy_nullable"}
-    held = False
+    has_rows = False
     wide = encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32", "u16", "u32"))
     if b"\0" in _start(path) and not (wide or Path(path).suffix in _COMPRESSED):  # which pandas 2 leaves out
         raise _no_text(path)
@@ -269,11 +269,11 @@ def of_csv(
                         f"the rows of {_shown(path)} have more fields than there are names.",
                         f"{_NAMES_FIRST}, all of them; no line ends with a separator",
                     )
-                held = held or len(piece) > 0
+                has_rows = has_rows or len(piece) > 0
                 for name, known in kinds.items():
                     kinds[name] = _kind_with_more_cells(known, piece[name])
     # pandas takes blanks for missing numbers, and a table of no rows for text
-    return [Named(name, kind or ("number" if held else "text")) for name, kind in (kinds or {}).items()]
+    return [Named(name, kind or ("number" if has_rows else "text")) for name, kind in (kinds or {}).items()]
 
 
 def _kind_with_more_cells(known: Kind | None, cells: pd.Series[Any]) -> Kind | None:

@@ -59,13 +59,13 @@ def numbers(values: Any) -> Reader:
 def _doubles(cells: NDArray[np.object_]) -> Floats:
     """Return cells of any type as doubles, converted by `float`; NaN for nulls and invalid numbers."""
     try:
-        found = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
+        doubles = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
     except (TypeError, ValueError, ArithmeticError):  # pandas cannot convert a cell
-        found = np.full(len(cells), np.nan)
-    left = np.flatnonzero(np.isnan(found))
+        doubles = np.full(len(cells), np.nan)
+    left = np.flatnonzero(np.isnan(doubles))
     if len(left):  # nulls, and numbers that pandas cannot convert, such as fractions
-        found[left] = [double(cell) for cell in cells[left]]
-    return found
+        doubles[left] = [double(cell) for cell in cells[left]]
+    return doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def coder(values: Any, column: Column, method: str) -> Coder:
     if column.kind == "boolean" and isinstance(values, pd.arrays.NumpyExtensionArray):
         truth = values.to_numpy()
         if truth.dtype.kind == "b":
-            place = {label: cell for cell, label in enumerate(labels)}
-            stored = [place.get(False, -1), place.get(True, -1)]
+            cell_of_truth = {label: cell for cell, label in enumerate(labels)}
+            stored = [cell_of_truth.get(False, -1), cell_of_truth.get(True, -1)]
             return _coder_of_codes(
                 lambda start, stop: truth[start:stop].view(np.int8), column, stored, len(labels)
             )
@@ -215,18 +215,18 @@ def _hashed_codes(values: Any, labels: Sequence[Any]) -> Reader:
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         cells = np.asarray(values[start:stop], dtype=object)
-        found = None
+        positions = None
         if texts:
             try:
                 target = pd.Index(cells, dtype=object, tupleize_cols=False)
-                found = np.array(index.get_indexer(target), dtype=np.int64)
+                positions = np.array(index.get_indexer(target), dtype=np.int64)
             except Exception:  # cells without a hash, and all others that pandas cannot look up
-                found = None
-        if found is None:
-            found = np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
-        found[found < 0] = nowhere
-        found[pd.isna(cells)] = -1
-        return found
+                positions = None
+        if positions is None:
+            positions = np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
+        positions[positions < 0] = nowhere
+        positions[pd.isna(cells)] = -1
+        return positions
 
     return codes
 
@@ -289,9 +289,9 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         cells[(whole < edges[0]) | (whole > edges[-1])] = -1
         return _integer_coder(values, column, (int(lower), int(upper)), cells, count)
     read = numbers(values)
-    place = _bin_finder(edges)
+    bins_of = _bin_finder(edges)
     with np.errstate(over="ignore"):
-        first, last = place(np.array([lower, upper])).tolist()
+        first, last = bins_of(np.array([lower, upper])).tolist()
     # bins are in the order of values, so the bin of a clamped value is the clamped bin
     clamp = first > 0 or last < count - 1
     below, above = lower < edges[0], upper > edges[-1]
@@ -304,18 +304,18 @@ def edge_coder(values: Any, column: Column, bins: Sequence[float]) -> Coder:
         if some:
             block = np.where(nulls, edges[0], block)
         with np.errstate(over="ignore"):
-            found = place(block)
+            codes_of_block = bins_of(block)
         if clamp:
-            np.clip(found, first, last, out=found)
+            np.clip(codes_of_block, first, last, out=codes_of_block)
         if below:
-            found[block < edges[0]] = count
+            codes_of_block[block < edges[0]] = count
         if above:
-            found[block > edges[-1]] = count
+            codes_of_block[block > edges[-1]] = count
         if apart:
-            found[:] = count
+            codes_of_block[:] = count
         if some:
-            found[nulls] = -1
-        return found
+            codes_of_block[nulls] = -1
+        return codes_of_block
 
     return _coder_of_codes(codes, column, [*range(count), -1], count)
 
@@ -333,16 +333,16 @@ def count_few_bins(
     null.
     """
     *starts, end = edges
-    within = [place for place, edge in enumerate(starts) if lower < edge <= upper]
+    within = [position for position, edge in enumerate(starts) if lower < edge <= upper]
     reached, nulls = np.zeros(len(edges), dtype=np.int64), 0
     for start, stop in blocks(rows, PIECE):
         piece = np.asarray(read(start, stop), dtype=np.float64)
         nulls += int(np.count_nonzero(np.isnan(piece)))
-        for place in within:
-            reached[place] += np.count_nonzero(piece >= starts[place])
+        for position in within:
+            reached[position] += np.count_nonzero(piece >= starts[position])
         if lower <= end < upper:
             reached[-1] += np.count_nonzero(piece > end)
-    reached[[place for place, edge in enumerate(starts) if edge <= lower]] = rows - nulls
+    reached[[position for position, edge in enumerate(starts) if edge <= lower]] = rows - nulls
     if end < lower:
         reached[-1] = rows - nulls
     return -np.diff(reached), nulls
@@ -379,7 +379,7 @@ def _bin_finder(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
     floats, wholes = np.empty(PIECE), np.empty(PIECE, dtype=np.int64)
 
     def place(block: Floats) -> NDArray[Any]:
-        found = np.empty(len(block), dtype=small)
+        bins_found = np.empty(len(block), dtype=small)
         for start, stop in blocks(len(block), PIECE):
             piece, position, beside = block[start:stop], floats[: stop - start], wholes[: stop - start]
             np.clip(piece, low, high, out=position)  # within the outer bins, but off their edges
@@ -392,8 +392,8 @@ def _bin_finder(edges: Floats) -> Callable[[Floats], NDArray[Any]]:
             if beside.min() < 2 * NEAR:
                 near = np.flatnonzero(beside < 2 * NEAR)
                 bins[near] = np.searchsorted(inner, piece[near], side="right")
-            found[start:stop] = bins
-        return found
+            bins_found[start:stop] = bins
+        return bins_found
 
     return place
 
@@ -457,9 +457,9 @@ class CellTable:
         """Return the declared cell of each position, and -1 for positions without a cell."""
         places = np.zeros(1, dtype=np.int64)
         for column in self._columns:
-            found = places[:, np.newaxis] * column.size + column.cells
-            found[(places[:, np.newaxis] < 0) | (column.cells < 0)] = -1
-            places = found.reshape(-1)
+            cells = places[:, np.newaxis] * column.size + column.cells
+            cells[(places[:, np.newaxis] < 0) | (column.cells < 0)] = -1
+            places = cells.reshape(-1)
         return places
 
     def declared_counts(self, counts: Integers) -> Integers:

@@ -230,8 +230,8 @@ class PandasEngine:
         grids += [grids[i] * grids[j] for i, j in pairs]
         # sums of few steps have room to count the records as well
         counted = quantities[0].reach <= 1 << FEW_BITS
-        found = np.zeros((1 + 2 * len(grids), table.size), dtype=np.int64)
-        counts, high, low = found[0], found[1::2], found[2::2]
+        totals_by_cell = np.zeros((1 + 2 * len(grids), table.size), dtype=np.int64)
+        counts, high, low = totals_by_cell[0], totals_by_cell[1::2], totals_by_cell[2::2]
         width = min(GROUPED, max(self.rows, 1))
         buffer, codes = _scratch(width, len(grids)), np.empty(width, dtype=np.intp)
         for start, stop in blocks(self.rows, GROUPED):
@@ -258,7 +258,7 @@ class PandasEngine:
                     steps -= records << RECORD
                 high[row] += steps >> HALF
                 low[row] += steps & (1 << HALF) - 1
-        rows, *halves = table.declared_counts(found).tolist()
+        rows, *halves = table.declared_counts(totals_by_cell).tolist()
         totals = list(map(_whole, halves[::2], halves[1::2]))
         products_of = dict(zip(pairs, totals[len(reads) :], strict=True))
         return GroupedSums(rows, totals[: len(reads)], products_of)
@@ -427,12 +427,12 @@ def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> St
         quantity.anchored(read(start, stop), out)
         if np.isnan(out.min()):  # a minimum is NaN where any value is
             out = out[~np.isnan(out)]
-        found = out.view(np.int64)
-        found -= lowest
-        steps[count : count + len(found)] = found
-        count += len(found)
-        found >>= shift
-        counts += np.bincount(found, minlength=len(counts))
+        distances = out.view(np.int64)
+        distances -= lowest
+        steps[count : count + len(distances)] = distances
+        count += len(distances)
+        distances >>= shift
+        counts += np.bincount(distances, minlength=len(counts))
     return StepRanks(steps[:count], counts, quantity.low, quantity.high)
 
 

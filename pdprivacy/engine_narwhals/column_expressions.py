@@ -121,14 +121,16 @@ class StoredColumn:
         )
 
     def _indicator(self, quantity: Quantity, label: Any) -> BoundedNumber:
-        one, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
-        place = self.column.labels("proportion").index(label)
+        unit, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
+        position = self.column.labels("proportion").index(label)
         coded = self._cell_key(self.column.bins)
         if coded.labels is None:
-            holds = coded.key == place
+            holds = coded.key == position
         else:
-            holds = _is_one_of(self._selected, [key for key, cell in coded.labels.items() if cell == place])
-        steps = narwhals().when(holds).then(one).otherwise(zero)
+            holds = _is_one_of(
+                self._selected, [key for key, cell in coded.labels.items() if cell == position]
+            )
+        steps = narwhals().when(holds).then(unit).otherwise(zero)
         return BoundedNumber(self.column.name, coded.source, coded.conditions(nullable=False), steps)
 
     def cells(self, edges: Sequence[float] | None, count: int) -> DeclaredCells:

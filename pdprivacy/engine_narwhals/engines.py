@@ -105,18 +105,18 @@ def _spark_types(frame: Any, schema: Any, library: Any) -> Any:
     """The types of the columns, times apart; `Object` for those that cannot be read."""
     from pyspark.sql import types as spark
 
-    found = library.Schema(schema)
+    types = library.Schema(schema)
     for field in frame.schema:
         kind = field.dataType
         if isinstance(kind, spark.DateType):
-            found[field.name] = SparkTimes("date")
+            types[field.name] = SparkTimes("date")
         elif isinstance(kind, spark.TimestampNTZType):
-            found[field.name] = SparkTimes("clock")
+            types[field.name] = SparkTimes("clock")
         elif isinstance(kind, spark.TimestampType):
-            found[field.name] = SparkTimes("instant")
-        elif found[field.name] == library.Unknown and not isinstance(kind, spark.NullType):
-            found[field.name] = library.Object()
-    return found
+            types[field.name] = SparkTimes("instant")
+        elif types[field.name] == library.Unknown and not isinstance(kind, spark.NullType):
+            types[field.name] = library.Object()
+    return types
 
 
 def is_field_name(name: Any) -> bool:
@@ -205,14 +205,14 @@ def run_guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
     try:
         return action()
     except EngineError as error:  # our own
-        found = error
+        failure = error
     except Exception as error:
-        found = EngineError(
+        failure = EngineError(
             f"{engine} failed to compute {what} ({type(error).__name__}).",
             "what the engine said may hold data and is left out; compute the frame by itself to see it",
         )
     # raised after the handler: the failure is no context of this error
-    raise found.with_traceback(None) from None
+    raise failure.with_traceback(None) from None
 
 
 def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
@@ -242,11 +242,11 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
     return [found for one in dask.compute(*map(task, frame.to_delayed())) for found in one]
 
 
-def _same_kind(found: Any, said: Any) -> bool:
+def _same_kind(actual: Any, declared: Any) -> bool:
     """Return whether types are equal; all types of texts are, and all types of categories."""
-    if str(found) == str(said) == "category" or found == said:
+    if str(actual) == str(declared) == "category" or actual == declared:
         return True
-    texts = [kind == object or str(kind).startswith(("str", "large_string")) for kind in (found, said)]  # noqa: E721
+    texts = [kind == object or str(kind).startswith(("str", "large_string")) for kind in (actual, declared)]  # noqa: E721
     return all(texts)
 
 
@@ -265,17 +265,17 @@ def open_frame(frame: Any) -> tuple[Any, str, Any]:
     _refuse_connect(frame)
     native = _of_pandas_api(frame)
     try:
-        found = narwhals_frame(native)
+        opened = narwhals_frame(native)
     except TypeError:
-        found = None
+        opened = None
     except ValueError:  # narwhals refuses labels that pandas, Dask and PyArrow allow
-        found = native
+        opened = native
     known = ", ".join(ENGINES.values())
-    if found is None or isinstance(found, library.Series):
+    if opened is None or isinstance(opened, library.Series):
         raise ParameterError(f"'frame' must be a frame of {known} (got {kind}).")
-    if found is native:
+    if opened is native:
         raise ParameterError("'frame' must have one column of each name.")
-    name = found.implementation.value
+    name = opened.implementation.value
     if name not in ENGINES:
         raise ParameterError(f"Frames of {name} cannot be read (of {known} only).")
     if name == "pyspark":
@@ -285,13 +285,13 @@ def open_frame(frame: Any) -> tuple[Any, str, Any]:
         return run_guarded("the types of its columns", ENGINES[name], action)
 
     if name in WITHOUT_COLLATIONS:
-        found = narwhals_frame(typed(lambda: WITHOUT_COLLATIONS[name](native)))
-    schema = typed(found.collect_schema)
+        opened = narwhals_frame(typed(lambda: WITHOUT_COLLATIONS[name](native)))
+    schema = typed(opened.collect_schema)
     if len(set(schema)) < len(schema.names()) or len(set(_names(native))) < len(_names(native)):
         raise ParameterError("'frame' must have one column of each name.")
     if name == "pyspark":
-        schema = typed(lambda: _spark_types(found.to_native(), schema, library))
-    return found, ENGINES[name], schema
+        schema = typed(lambda: _spark_types(opened.to_native(), schema, library))
+    return opened, ENGINES[name], schema
 
 
 def _names(frame: Any) -> list[Any]:

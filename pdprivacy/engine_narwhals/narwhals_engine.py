@@ -469,16 +469,16 @@ class HistogramRanks:
         counts[places - first] = found
         return np.minimum(np.arange(first, after + 1, dtype=np.int64) << shift, stop), counts
 
-    def _refine(self, place: int, most: int) -> bool:
+    def _refine(self, bin_: int, most: int) -> bool:
         """Count a bin in smaller ones if a query of it may give more than ``most`` steps; whether it was."""
-        start, stop = self._edges[place : place + 2].tolist()
-        if self._given[place + 1] - self._given[place] <= most or stop - start == 1:
+        start, stop = self._edges[bin_ : bin_ + 2].tolist()
+        if self._given[bin_ + 1] - self._given[bin_] <= most or stop - start == 1:
             return False
         edges, counts = self._count_bins(start, stop)
-        self._compare(int(counts.sum()), place, place + 1)
+        self._compare(int(counts.sum()), bin_, bin_ + 1)
         self._set(
-            np.concatenate([self._edges[:place], edges, self._edges[place + 2 :]]),
-            np.concatenate([self._counts[:place], counts, self._counts[place + 1 :]]),
+            np.concatenate([self._edges[:bin_], edges, self._edges[bin_ + 2 :]]),
+            np.concatenate([self._counts[:bin_], counts, self._counts[bin_ + 1 :]]),
         )
         return True
 
@@ -500,11 +500,11 @@ class HistogramRanks:
         whole = self.rows <= FEW or (self._read >= self.rows and self._given[-1] <= AT_ONCE)
         if whole:
             left, right = 0, len(self._counts)
-        found = self._fetch(left, right)
+        fetched = self._fetch(left, right)
         others = [] if whole else self._fetched
-        size = sum(len(one.distances) for one in (*others, found))
-        self._fetched = [*others, found] if size <= AT_ONCE else [found]
-        return found
+        size = sum(len(one.distances) for one in (*others, fetched))
+        self._fetched = [*others, fetched] if size <= AT_ONCE else [fetched]
+        return fetched
 
     def _fetch(self, left: int, right: int) -> _FetchedSteps:
         """The steps of these bins, by as few queries as their number allows."""
@@ -512,7 +512,7 @@ class HistogramRanks:
         if stop - start == right - left:
             places = np.flatnonzero(self._counts[left:right])
             return _FetchedSteps(start, stop, start + places, self._counts[left + places])
-        found, at = [], left
+        answers, at = [], left
         while self._edges[at] < stop:
             if self._refine(at, AT_ONCE):
                 continue
@@ -520,10 +520,10 @@ class HistogramRanks:
             upto = int(np.searchsorted(self._given, self._given[at] + AT_ONCE, side="right")) - 1
             upto = min(max(upto, at + 1), int(np.searchsorted(self._edges, stop)))
             if self._reached[upto] > self._reached[at]:
-                found.append(self._query_distances(0, int(self._edges[at]), int(self._edges[upto])))
-                self._compare(int(found[-1][1].sum()), at, upto)
+                answers.append(self._query_distances(0, int(self._edges[at]), int(self._edges[upto])))
+                self._compare(int(answers[-1][1].sum()), at, upto)
             at = upto
-        distances, counts = (_concatenate([part[place] for part in found]) for place in (0, 1))
+        distances, counts = (_concatenate([part[axis] for part in answers]) for axis in (0, 1))
         return _FetchedSteps(start, stop, distances, counts)
 
     def _query_distances(self, shift: int, start: int, stop: int) -> tuple[Integers, Integers]:
@@ -533,14 +533,14 @@ class HistogramRanks:
         scale = 2.0**-shift / self._quantity.grid
         lowest = self._quantity.low * 2.0**-shift
         at = library.col("at")
-        numbers, weights, asked = [self._number], {}, {"n": library.len()}
+        numbers, weights, aggregates = [self._number], {}, {"n": library.len()}
         if self._weight is not None:
             weight, grid = self._weight[0], self._weight[1].grid
             numbers.append(weight)
             weights["w"] = (weight.steps * (1 / grid)).cast(library.Int64)
-            asked["n"] = library.col("w").sum()
+            aggregates["n"] = library.col("w").sum()
         if not shift:
-            asked["most"] = at.max()
+            aggregates["most"] = at.max()
 
         def plan(frame: Any) -> Any:
             read = frame.select(**{f"q{place}": number.source for place, number in enumerate(numbers)})
@@ -552,14 +552,14 @@ class HistogramRanks:
             if (stop - start) << shift < self._width:
                 read = read.filter((at >= float(start)) & (at < float(stop)))
             # by integers: Arrow takes a hundred times as long for such doubles
-            grouped = read.with_columns(key=at.floor().cast(library.Int64)).group_by("key").agg(**asked)
+            grouped = read.with_columns(key=at.floor().cast(library.Int64)).group_by("key").agg(**aggregates)
             return grouped.with_columns(n=library.col("n").cast(library.Int64)) if weights else grouped
 
-        found = self._query(plan)
-        self._parts = max(len(found), 1)
-        keys, counts = (_concatenate([part[name].to_numpy() for part in found]) for name in ("key", "n"))
+        results = self._query(plan)
+        self._parts = max(len(results), 1)
+        keys, counts = (_concatenate([part[name].to_numpy() for part in results]) for name in ("key", "n"))
         whole = shift or all(
-            np.array_equal(part["most"].to_numpy(), part["key"].to_numpy()) for part in found
+            np.array_equal(part["most"].to_numpy(), part["key"].to_numpy()) for part in results
         )
         if not (whole and ((keys >= start) & (keys < stop)).all()):
             raise EngineError(f"{self._engine} does not add doubles as the processor does.")

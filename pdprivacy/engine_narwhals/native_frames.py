@@ -233,14 +233,14 @@ def each_of_polars(frame: Any, function: Callable[[Any], Found]) -> list[Found]:
     """Call a function on each piece of a Polars frame, a Polars frame too."""
     import polars
 
-    found: list[Found] = []
+    results: list[Found] = []
 
     def piece(part: Any) -> Any:
-        found.append(function(part))
+        results.append(function(part))
         return polars.DataFrame({"piece": [0]})
 
     _lazily(frame, piece, {"piece": polars.Int64}).collect(engine="streaming")
-    return found
+    return results
 
 
 def _then_of_polars(frame: Any, step: Piecewise, types: dict[Any, Any]) -> Any:
@@ -375,13 +375,13 @@ def arrow_type(column: Column) -> Any:
     if column.kind != "category":
         return {"float": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}[column.kind]
     labels = column.categories or ()
-    for held, kind in (
+    for label_type, kind in (
         (str, pa.large_string()),
         (bool, pa.bool_()),
         (datetime.datetime, pa.timestamp("us")),
         (datetime.date, pa.date32()),
     ):
-        if all(isinstance(label, held) for label in labels):
+        if all(isinstance(label, label_type) for label in labels):
             return kind
     numbers = all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
     if not numbers:
@@ -478,19 +478,19 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         return replace(frame, open=tables)
     if engine == "DuckDB":
         names = [quoted_for_duckdb(name) for name in frame.columns]
-        place = f"place_{uuid.uuid4().hex}"
+        number_column = f"place_{uuid.uuid4().hex}"
         order = f"partition by {quoted_for_duckdb(unit)} order by hash(hash({key}, {', '.join(names)}))"
-        numbered = frame.project(f"*, row_number() over ({order}) as {place}")
-        return numbered.filter(f"{place} <= {most}").project(", ".join(names))
+        numbered = frame.project(f"*, row_number() over ({order}) as {number_column}")
+        return numbered.filter(f"{number_column} <= {most}").project(", ".join(names))
     if engine == "Spark":
         from pyspark.sql import Window
         from pyspark.sql import functions as f
 
         columns = [f.col(quoted_for_spark(name)) for name in frame.columns]
-        place = f"place_{uuid.uuid4().hex}"
+        number_column = f"place_{uuid.uuid4().hex}"
         window = Window.partitionBy(f.col(quoted_for_spark(unit))).orderBy(f.xxhash64(f.lit(key), *columns))
-        numbered = frame.withColumn(place, f.row_number().over(window))
-        return numbered.filter(f.col(place) <= most).select(*columns)
+        numbered = frame.withColumn(number_column, f.row_number().over(window))
+        return numbered.filter(f.col(number_column) <= most).select(*columns)
     if engine == "Dask":
         kept = _gather_units(frame, unit).map_partitions(_lowest_hashes, unit, most, key, meta=frame._meta)
         # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
@@ -539,14 +539,14 @@ def _hashes(cells: pd.Series[Any]) -> Words:
 
 def _gather_units(frame: Any, unit: Hashable) -> Any:
     """A Dask frame with all records of a unit in one partition."""
-    place = f"place_{uuid.uuid4().hex}"
+    hash_column = f"place_{uuid.uuid4().hex}"
     kind = str(frame._meta[unit].dtype)
-    meta = frame._meta.assign(**{place: np.zeros(0, dtype=np.uint64)})
-    placed = frame.map_partitions(_with_unit_hash, unit, place, kind, meta=meta)
-    return placed.shuffle(on=place)[list(frame.columns)]
+    meta = frame._meta.assign(**{hash_column: np.zeros(0, dtype=np.uint64)})
+    placed = frame.map_partitions(_with_unit_hash, unit, hash_column, kind, meta=meta)
+    return placed.shuffle(on=hash_column)[list(frame.columns)]
 
 
-def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) -> pd.DataFrame:
+def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, hash_column: str, kind: str) -> pd.DataFrame:
     """A partition with a number for each unit, equal where units are, whatever else it holds."""
     units = frame[unit]
     if str(units.dtype) != kind:
@@ -563,7 +563,7 @@ def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, place: str, kind: str) 
             "The column of the unit holds objects that are not strings.",
             "give it a type, such as int64 or str",
         )
-    return frame.assign(**{place: _hashes(units)})
+    return frame.assign(**{hash_column: _hashes(units)})
 
 
 def _excess_of_units(units: pd.Series[Any], most: int) -> tuple[int, int]:

@@ -334,8 +334,8 @@ class Queries:
         """Rows, sums and products of complete records per cell, in grid steps, exact."""
         library = narwhals()
         numbers = [
-            self.column(quantity.column, f"q{place}").number(quantity)
-            for place, quantity in enumerate(quantities)
+            self.column(quantity.column, f"q{position}").number(quantity)
+            for position, quantity in enumerate(quantities)
         ]
         if len(numbers) == 1 and not products and numbers[0].whole:
             largest = int(max(abs(quantities[0].lower), abs(quantities[0].upper)))
@@ -344,9 +344,9 @@ class Queries:
         size = len(quantities)
         pairs = [(i, j) for i in range(size) for j in range(i, size)] if products else []
         terms = self._terms(quantities, pairs)
-        sources = {f"q{place}": number.source for place, number in enumerate(numbers)}
+        sources = {f"q{position}": number.source for position, number in enumerate(numbers)}
         conditions = [condition for number in numbers for condition in number.conditions]
-        steps = {f"v{place}": number.steps for place, number in enumerate(numbers)}
+        steps = {f"v{position}": number.steps for position, number in enumerate(numbers)}
         sums = {part: library.col(part).sum() for term in terms for part in term.parts}
 
         def plan(frame: Any) -> Any:
@@ -362,10 +362,10 @@ class Queries:
 
     def _terms(self, quantities: Sequence[Quantity], pairs: Sequence[tuple[int, int]]) -> list[_Term]:
         """Return the terms of sums of quantities, selected as ``v0`` and so on: their steps, and products."""
-        steps = [narwhals().col(f"v{place}") for place in range(len(quantities))]
+        steps = [narwhals().col(f"v{position}") for position in range(len(quantities))]
         terms = [
-            _Term(f"s{place}", steps[place], quantity.grid, _cut(quantity.reach, self.most))
-            for place, quantity in enumerate(quantities)
+            _Term(f"s{position}", steps[position], quantity.grid, _cut(quantity.reach, self.most))
+            for position, quantity in enumerate(quantities)
         ]
         for i, j in pairs:
             first, second = quantities[i], quantities[j]

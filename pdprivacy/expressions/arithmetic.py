@@ -98,16 +98,16 @@ def column_term(column: Column) -> Term:
     return Term((low, high), False, True, column.nullable, column)
 
 
-def days_between(one: Column | float, other: Column | float) -> Term:
+def days_between(left: Column | float, right: Column | float) -> Term:
     """The difference of two dates in days; whole where the dates of both columns are whole days.
 
     For a column of dates and a constant, this is the number of the constant on the timeline of the column.
     """
-    timelines = [side.timeline for side in (one, other) if isinstance(side, Column) and side.timeline]
+    timelines = [side.timeline for side in (left, right) if isinstance(side, Column) and side.timeline]
     finest = min(timelines, key=lambda timeline: timeline.seconds)
     parts: list[Term] = []
     shift: list[Fraction] = []
-    for side in (one, other):
+    for side in (left, right):
         timeline = side.timeline if isinstance(side, Column) and side.timeline else timelines[0]
         many = timeline.units(finest.unit)
         origin = timeline.origin * many
@@ -237,17 +237,17 @@ class _Operation:
     undefined: Callable[[Term, Term], bool]
 
 
-def operation_term(operation: _Operation, one: Term, other: Term) -> Term:
+def operation_term(operation: _Operation, left: Term, right: Term) -> Term:
     """The term of an operation on two terms."""
-    nullable = one.nullable or other.nullable
+    nullable = left.nullable or right.nullable
     divides = operation.run in (np.floor_divide, np.mod)
-    if operation.whole_ends and one.whole and other.whole and not (divides and holds_zero(other.within)):
-        within = operation.whole_ends(one.within, other.within)
+    if operation.whole_ends and left.whole and right.whole and not (divides and holds_zero(right.within)):
+        within = operation.whole_ends(left.within, right.within)
         if _fits_int64(within):
-            return Term(within, True, True, nullable, run=operation.run, parts=(one, other))
-    within = operation.ends(_double_range(one), _double_range(other))
-    nullable = nullable or operation.undefined(one, other)
-    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(one, other))
+            return Term(within, True, True, nullable, run=operation.run, parts=(left, right))
+    within = operation.ends(_double_range(left), _double_range(right))
+    nullable = nullable or operation.undefined(left, right)
+    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(left, right))
 
 
 def _may_be_infinite(term: Term, sign: int) -> bool:
@@ -255,13 +255,13 @@ def _may_be_infinite(term: Term, sign: int) -> bool:
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
-def _may_cancel(one: Term, other: Term, same: int) -> bool:
+def _may_cancel(left: Term, right: Term, same: int) -> bool:
     """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
-    return any(_may_be_infinite(one, sign) and _may_be_infinite(other, same * sign) for sign in (1, -1))
+    return any(_may_be_infinite(left, sign) and _may_be_infinite(right, same * sign) for sign in (1, -1))
 
 
-def _may_be_zeros(one: Term, other: Term) -> bool:
-    return holds_zero(one.within) and holds_zero(other.within)
+def _may_be_zeros(left: Term, right: Term) -> bool:
+    return holds_zero(left.within) and holds_zero(right.within)
 
 
 OPERATIONS: dict[type[ast.operator], _Operation] = {
@@ -318,13 +318,15 @@ def numbers(term: Term, read: Read) -> Numbers:
         return Numbers(*whole(values, term.leaf)) if term.whole else Numbers(floats(values, term.leaf))
     if term.run is None:
         return Numbers(np.array(term.leaf, dtype=np.int64 if term.whole else np.float64))
-    found = [numbers(part, read) for part in term.parts]
+    operands = [numbers(part, read) for part in term.parts]
     if not term.whole:
         with np.errstate(all="ignore"):
-            return Numbers(np.asarray(term.run(*(one.doubles() for one in found), dtype=np.float64)))
+            return Numbers(
+                np.asarray(term.run(*(operand.doubles() for operand in operands), dtype=np.float64))
+            )
     if term.fills:
-        (before,) = found
+        (before,) = operands
         return before if before.null is None else Numbers(term.run(before.array, before.null))
-    masks = [one.null for one in found if one.null is not None]
+    masks = [operand.null for operand in operands if operand.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
-    return Numbers(term.run(*(one.array for one in found)), null)
+    return Numbers(term.run(*(operand.array for operand in operands)), null)

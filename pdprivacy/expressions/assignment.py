@@ -96,7 +96,7 @@ def assign(
     [3, -2]
     """
     _check_expressions(expressions)
-    asked = _checked_bounds(expressions, bounds)
+    checked_bounds = _checked_bounds(expressions, bounds)
     _check_levels(domain, expressions)
     made: dict[Hashable, Cells] = {}
     reads: dict[Hashable, None] = {}
@@ -110,7 +110,7 @@ def assign(
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
             reader = ExpressionReader(syntax, known, what)
-            column, cells = _new_column(reader, syntax.node, name, asked.get(name))
+            column, cells = _new_column(reader, syntax.node, name, checked_bounds.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
         reads.update(dict.fromkeys(read for read in reader.columns if read not in made))

@@ -170,15 +170,15 @@ def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
     values = dense(values)
     places = label_positions(labels)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        found, uniques = values.cat.codes.to_numpy(), values.cat.categories
+        cell_codes, uniques = values.cat.codes.to_numpy(), values.cat.categories
     else:
         try:
-            found, uniques = pd.factorize(values)
+            cell_codes, uniques = pd.factorize(values)
         except Exception:  # cells without a hash, or that raise when compared
             cells = values.to_numpy(dtype=object)
             return np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
     table = np.array([*(label_position(label, places) for label in uniques), -1], dtype=np.int64)
-    return np.asarray(table[found])
+    return np.asarray(table[cell_codes])
 
 
 def label_positions(labels: Sequence[Any]) -> dict[Any, int]:
@@ -264,13 +264,13 @@ def _numbers_of_objects(values: pd.Series[Any], column: Column, timeline: Timeli
     if timeline.zone is None and pd.api.types.infer_dtype(values, skipna=True) == "date":
         days = np.array(values.where(~null, None).tolist(), dtype="datetime64[D]").astype("datetime64[s]")
         return _numbers_of_index(pd.DatetimeIndex(days), column, timeline, values.index)
-    found = [
+    listed = [
         None if missing else _number(cell, timeline, *_ends(column))
         for cell, missing in zip(values.tolist(), null.tolist(), strict=True)
     ]
-    if NO_DATE in found:
-        return pd.Series(found, index=values.index, dtype=object)
-    numbers = np.array([0 if number is None else number for number in found], dtype=np.int64)
+    if NO_DATE in listed:
+        return pd.Series(listed, index=values.index, dtype=object)
+    numbers = np.array([0 if number is None else number for number in listed], dtype=np.int64)
     return column_of(numbers, null, column, values.index)
 
 
@@ -306,19 +306,19 @@ def clipped_dates(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
         return values
     known = numbers.fillna(0).to_numpy(dtype=np.int64).clip(lower, upper)
     dates = timeline.instants(known[outside])
-    found = dense(values)
-    if isinstance(found.dtype, pd.CategoricalDtype):
-        found = found.astype(found.dtype.categories.dtype)
-    if found.dtype.kind != "M":
-        cells = found.to_numpy(dtype=object, copy=True)
+    cells_before = dense(values)
+    if isinstance(cells_before.dtype, pd.CategoricalDtype):
+        cells_before = cells_before.astype(cells_before.dtype.categories.dtype)
+    if cells_before.dtype.kind != "M":
+        cells = cells_before.to_numpy(dtype=object, copy=True)
         old = cells[outside]
         cells[outside] = [
             date if isinstance(cell, datetime.datetime) or timeline.unit != "D" else date.date()
             for date, cell in zip(dates, old, strict=True)
         ]
-        return pd.Series(cells, index=values.index, dtype=found.dtype)
-    index = _index(found)
+        return pd.Series(cells, index=values.index, dtype=cells_before.dtype)
+    index = _index(cells_before)
     moved: Any = index.array.copy()
     moved[outside] = dates.as_unit(index.unit).array
     series: Any = pd.Series(moved, index=values.index)
-    return series.astype(found.dtype) if isinstance(found.dtype, pd.ArrowDtype) else series  # type: ignore[no-any-return]
+    return series.astype(cells_before.dtype) if isinstance(cells_before.dtype, pd.ArrowDtype) else series  # type: ignore[no-any-return]

@@ -74,19 +74,19 @@ def cut(
     texts = (
         _texts(given, bool(right), bool(include_lowest)) if labels is None else _checked_labels(labels, edges)
     )
-    place = functools.partial(
+    interval_positions = functools.partial(
         _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
     )
     renewed = Column(
         declared.name,
         "category",
-        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),
+        nullable=declared.nullable or bool((interval_positions(_extremes(declared)) < 0).any()),
         categories=texts,
         role=declared.role,
     )
 
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        return category_column(place(floats(read[column], declared)), texts, index, ordered=True)
+        return category_column(interval_positions(floats(read[column], declared)), texts, index, ordered=True)
 
     text = call(
         "cut",
@@ -175,14 +175,14 @@ def _checked_labels(labels: Any, edges: Floats) -> tuple[Any, ...]:
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
             "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
         )
-    found = tuple(label(one, "each of 'labels'") for one in labels)
-    if len(found) != len(edges) - 1:
+    checked = tuple(label(one, "each of 'labels'") for one in labels)
+    if len(checked) != len(edges) - 1:
         raise ParameterError(
-            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(found)})."
+            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(checked)})."
         )
-    if len(set(found)) < len(found):
+    if len(set(checked)) < len(checked):
         raise ParameterError("'labels' must be different from each other.")
-    return found
+    return checked
 
 
 def _interval_positions(
@@ -272,18 +272,18 @@ def _labels(column: Column) -> tuple[Any, ...]:
 
 def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
     """Return the new value of each declared label; None is null."""
-    places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
+    places = {(value, isinstance(value, bool)): position for position, value in enumerate(labels)}
     images = list(labels)
     for old, new in mapping.items():
         key = plain(old)
-        place = places.get((key, isinstance(key, bool)))
-        if place is None:
+        position = places.get((key, isinstance(key, bool)))
+        if position is None:
             listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
             raise ParameterError(
                 f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
                 "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
             )
-        images[place] = None if is_null(new) else label(new, f"the image of {key!r}")
+        images[position] = None if is_null(new) else label(new, f"the image of {key!r}")
     kept = [image for image in images if image is not None]
     # True equals 1, and they are different labels
     if len(set(kept)) < len({(image, isinstance(image, bool)) for image in kept}):
@@ -415,7 +415,7 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     """
     single = None if isinstance(dtype, Mapping) else _name(dtype)
     if single is None:
-        given = {name: _name(one) for name, one in dtype.items()}
+        given = {name: _name(target_name) for name, target_name in dtype.items()}
     else:
         given = {column.name: single for column in domain.columns}
     renewed = {}
@@ -436,7 +436,10 @@ def astype(domain: Domain, dtype: Any) -> Transform:
             )
         renewed[name] = _converted_column(column, target)
     made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
-    text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
+    text = call(
+        "astype",
+        {plain(name): target_name for name, target_name in given.items()} if single is None else single,
+    )
     return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
 
 

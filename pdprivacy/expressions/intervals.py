@@ -202,7 +202,8 @@ def _hull(ends: Iterable[float]) -> Range:
 class Region:
     """The values that a column may hold: between the ends, among the labels, and null or not.
 
-    ``places``: of the labels among those that the column declares, as `bits`; -1 for all of them.
+    ``labels``: the labels themselves, of a computed column, or None. ``label_bits``: labels that the column
+    declares, by their positions as `bits`, which conditions on many labels combine fast; -1 for all.
     """
 
     values: bool
@@ -210,7 +211,7 @@ class Region:
     lower: End = None
     upper: End = None
     labels: LabelKeys | None = None
-    places: int = -1
+    label_bits: int = -1
 
     @classmethod
     def of(cls, column: Column) -> Region:
@@ -224,26 +225,28 @@ class Region:
         labels = self.labels if other.labels is None else other.labels
         if self.labels is not None and other.labels is not None:
             labels = {label: None for label in self.labels if label in other.labels}
-        places = self.places & other.places
-        values = self.values and other.values and places != 0
+        label_bits = self.label_bits & other.label_bits
+        values = self.values and other.values and label_bits != 0
         if (lower is not None and upper is not None and lower > upper) or labels == {}:
             values = False
-        return Region(values, self.null and other.null, lower, upper, labels, places)
+        return Region(values, self.null and other.null, lower, upper, labels, label_bits)
 
     @classmethod
     def hull(cls, regions: Sequence[Region]) -> Region:
         """Return the hull of several regions."""
         null = any(region.null for region in regions)
-        held = [region for region in regions if region.values]
-        if not held:
+        with_values = [region for region in regions if region.values]
+        if not with_values:
             return replace(regions[0], null=null)
-        lowers, uppers = [region.lower for region in held], [region.upper for region in held]
+        lowers, uppers = [region.lower for region in with_values], [region.upper for region in with_values]
         lower = None if None in lowers else min(end for end in lowers if end is not None)
         upper = None if None in uppers else max(end for end in uppers if end is not None)
-        mentioned = [region.labels for region in held if region.labels is not None]
-        labels = _keys(itertools.chain.from_iterable(mentioned)) if len(mentioned) == len(held) else None
-        places = functools.reduce(operator.or_, (region.places for region in held))
-        return cls(True, null, lower, upper, labels, places)
+        mentioned = [region.labels for region in with_values if region.labels is not None]
+        labels = (
+            _keys(itertools.chain.from_iterable(mentioned)) if len(mentioned) == len(with_values) else None
+        )
+        label_bits = functools.reduce(operator.or_, (region.label_bits for region in with_values))
+        return cls(True, null, lower, upper, labels, label_bits)
 
     def clipped(self, low: End, high: End) -> Region:
         """Return the region after the values are clipped to the ends."""
@@ -270,17 +273,17 @@ def _keys(labels: Iterable[Any] | None) -> LabelKeys | None:
     return None if labels is None else dict.fromkeys(labels)
 
 
-def bits(places: Iterable[int]) -> int:
-    """Return a set of places as a whole number, of which these bits are 1.
+def bits(positions: Iterable[int]) -> int:
+    """Return a set of positions as a whole number with these bits set.
 
     >>> bits([0, 2]) | bits([1])
     7
     """
-    listed = list(places)
-    found = bytearray(max(listed, default=0) // 8 + 1)
-    for place in listed:
-        found[place // 8] |= 1 << place % 8
-    return int.from_bytes(found, "little")
+    listed = list(positions)
+    octets = bytearray(max(listed, default=0) // 8 + 1)
+    for position in listed:
+        octets[position // 8] |= 1 << position % 8
+    return int.from_bytes(octets, "little")
 
 
 def declared_in(column: Column, region: Region) -> Column:

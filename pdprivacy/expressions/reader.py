@@ -326,8 +326,10 @@ class ExpressionReader:
             return Comparison(name, symbol, constants)
         among = Comparison(name, "in", constants)
         if column.categories is not None:
-            places = list(map(DeclaredLabels.of(column).place, constants))
-            among = Comparison(name, "in", tuple(column.categories[place] for place in places), bits(places))
+            positions = list(map(DeclaredLabels.of(column).position, constants))
+            among = Comparison(
+                name, "in", tuple(column.categories[position] for position in positions), bits(positions)
+            )
         return Negation(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:

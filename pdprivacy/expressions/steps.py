@@ -316,9 +316,11 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
         if columns is None:
             dates = timestamp(bound) is not None
             chosen = [
-                one
-                for one in domain.columns
-                if one.kind in NUMERIC and one.role != "identifier" and (one.timeline is not None) == dates
+                declared
+                for declared in domain.columns
+                if declared.kind in NUMERIC
+                and declared.role != "identifier"
+                and (declared.timeline is not None) == dates
             ]
             if not chosen:
                 raise DeclarationError(
@@ -409,21 +411,21 @@ def _constant(column: Column, value: Any) -> Any:
         raise ParameterError(f"{what} for column {column.name!r} must not be null.")
     if column.kind in NUMERIC:
         return number(value, column, what)
-    found = label(value, what)
+    constant = label(value, what)
     if column.kind == "boolean":
-        if not isinstance(found, bool):
+        if not isinstance(constant, bool):
             raise ParameterError(
                 f"{what} for the boolean column {column.name!r} must be True or False (got {kind(value)})."
             )
-        return found
+        return constant
     known = {type(one) for one in column.categories} if column.categories is not None else {str}
-    if type(found) not in known:
+    if type(constant) not in known:
         allowed = ", ".join(sorted(one.__name__ for one in known))
         raise ParameterError(
             f"{what} for column {column.name!r} must be a label like the declared ones, "
             f"of type {allowed} (got {kind(value)})."
         )
-    return found
+    return constant
 
 
 def _filled_column(column: Column, value: Any) -> Column:
@@ -495,17 +497,17 @@ def number(value: Any, column: Column, what: str) -> int | float:
         raise ParameterError(f"{what} is public, and this number was made of confidential counts.")
     if column.timeline is not None:
         return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
-    found: Any = plain(value)
-    real = isinstance(found, numbers.Real) and not isinstance(found, bool)
-    if not real or not finite(found):
+    cell: Any = plain(value)
+    real = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
+    if not real or not finite(cell):
         raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
     if column.kind != "integer":
-        return float(found)
-    if found != math.floor(found):
+        return float(cell)
+    if cell != math.floor(cell):
         raise ParameterError(
             f"{what} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
         )
-    whole = int(found)
+    whole = int(cell)
     if not INTEGERS[0] <= whole <= INTEGERS[1]:
         raise ParameterError(
             f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
@@ -520,14 +522,14 @@ def label(value: Any, what: str) -> Any:
     ------
     ParameterError : anything else.
     """
-    found = plain(value)
-    container = hasattr(found, "__iter__") and not isinstance(found, str | bytes | tuple)
+    constant = plain(value)
+    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
     try:
-        hash(found)
+        hash(constant)
     except TypeError:
         container = True
-    if container or is_null(found) or getattr(found, "confidential", False) is True:
+    if container or is_null(constant) or getattr(constant, "confidential", False) is True:
         raise ParameterError(f"{what} must be a label (got {kind(value)}).")
-    if isinstance(found, str) and any("\ud800" <= sign <= "\udfff" for sign in found):
+    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
         raise ParameterError(f"{what} must be encodable text (got {kind(value)}).")
-    return found
+    return constant

@@ -147,34 +147,34 @@ class Charge(NamedTuple):
 class Account:
     """The state of a budget: its terms and the sums of its charges.
 
-    ``spent``: the sums that the rule uses. ``asked``: the sums of the epsilons and deltas as asked for.
+    ``spent``: the sums that the rule uses. ``requested``: the sums of the requested epsilons and deltas.
     ``unstated``: whether a charge was asked for in rho, which has no epsilon.
     """
 
     terms: Terms
     spent: Spent = field(default_factory=Spent)
-    asked: tuple[Fraction, Fraction] = (ZERO, ZERO)
+    requested: tuple[Fraction, Fraction] = (ZERO, ZERO)
     unstated: bool = False
     charges: int = 0
 
-    def charge(self, asked: Charge) -> Entry:
+    def charge(self, charge: Charge) -> Entry:
         """Return the entry of one more charge, with the account after it.
 
         Raises BudgetExceeded where it does not fit, BudgetError for another unit, or a loss that the rule
         cannot count.
         """
-        terms, cost, count, before = self.terms, asked.loss, asked.times, self.spent
-        if asked.unit is not None and asked.unit is not terms.unit:
-            terms.check_unit(asked.unit)
-        counted = terms.rule.counted(cost, count, asked.events)
+        terms, cost, count, before = self.terms, charge.loss, charge.times, self.spent
+        if charge.unit is not None and charge.unit is not terms.unit:
+            terms.check_unit(charge.unit)
+        counted = terms.rule.counted(cost, count, charge.events)
         spent = before
         for item, times in counted:
             spent = spent.add(item, times)
         if not terms.rule.holds(spent):
             raise exceeded_error(terms.rule, before, counted)
-        alike = counted == ((cost, count),) and self.asked == (before.epsilon, before.delta)
+        alike = counted == ((cost, count),) and self.requested == (before.epsilon, before.delta)
         # a loss in rho adds nothing to the epsilons and deltas
-        sums = (spent if alike else Spent(*self.asked).add(cost, count))[:2]
+        sums = (spent if alike else Spent(*self.requested).add(cost, count))[:2]
         for total in (*spent, *(() if alike else sums)):
             # a fraction is at most its numerator, which is quicker to look at
             large = total.numerator > MOST_SUM and total > MOST_SUM
@@ -184,8 +184,8 @@ class Account:
                     "state losses in decimals of few digits.",
                 )
         after = Account(terms, spent, sums, self.unstated or isinstance(cost, ZCDP), self.charges + 1)
-        texts, now = (asked.label, asked.mechanism), datetime.now(UTC)
-        return Entry(after.charges, *texts, cost, count, counted, asked.events, now, after, asked.release)
+        texts, now = (charge.label, charge.mechanism), datetime.now(UTC)
+        return Entry(after.charges, *texts, cost, count, counted, charge.events, now, after, charge.release)
 
     def declared(self, unit: Unit | None, declaration: str | None, redeclare: bool = False) -> Terms:
         """Return the terms for data of this unit and declaration; None keeps the present ones.
@@ -242,7 +242,7 @@ class Account:
 
         It is also None if a loss was stated in rho, or if the deltas sum to one or more.
         """
-        epsilon, delta = self.asked
+        epsilon, delta = self.requested
         return loss(epsilon, delta) if epsilon and delta < 1 and not self.unstated else None
 
 
@@ -287,15 +287,15 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of the record, with ``counted`` and ``events`` if they add to the loss."""
-        after, asked = self.after, ((self.loss, self.count),)
-        more: dict[str, Any] = {} if self.counted == asked else {"counted": _losses_json(self.counted)}
+        after, requested = self.after, ((self.loss, self.count),)
+        more: dict[str, Any] = {} if self.counted == requested else {"counted": _losses_json(self.counted)}
         if list(self.events) != [(Event(self.loss), self.count)]:
             more["events"] = to_json(self.events)
         return {
-            "asked": [str(total) for total in after.asked],
+            "asked": [str(total) for total in after.requested],
             "charge": self.number,
             "label": self.label,
-            "loss": _losses_json(asked)[0],
+            "loss": _losses_json(requested)[0],
             "mechanism": self.mechanism,
             "spent": [str(total) for total in after.spent],
             "time": _stamp(self.time),
@@ -340,8 +340,8 @@ def entry_of(row: Row, terms: Terms) -> Entry:
         ((event, count),) = from_json([body["loss"]])
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent(*map(_fraction, body["spent"]))
-        asked = ((event.loss, count),)
-        counted = asked if "counted" not in body else _losses_of(body["counted"])
+        requested = ((event.loss, count),)
+        counted = requested if "counted" not in body else _losses_of(body["counted"])
         events = [(event, count)] if "events" not in body else from_json(body["events"])
         if event.noise is not None or not counted or not events or not sound or body["charge"] <= 0:
             raise altered(row)

@@ -140,7 +140,7 @@ class _Walk:
         budget.releases.add(release)
         budget.charges += 1
         budget.unanswered.add(budget.charges)
-        asked, _, rest = row.body.partition(f',"budget":{budget.name},"charge":{budget.charges},')
+        requested, _, rest = row.body.partition(f',"budget":{budget.name},"charge":{budget.charges},')
         events, _, rest = rest.partition('"kind":"charge","label":')
         label, _, rest = rest.partition(',"loss":')
         rest, _, end = rest.rpartition(f',"release":{release},"spent":["')
@@ -156,7 +156,7 @@ class _Walk:
         budget.unstated = budget.unstated or is_unstated
         texts = budget.texts
         stated = f'{{"asked":["{texts[4]}","{texts[5]}"]', '","'.join(texts[:4])
-        if (asked, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):
+        if (requested, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):
             raise altered(row)
 
     def _effect(self, row: Row, events: str, loss: str, terms: Terms) -> tuple[Added, bool]:

@@ -104,19 +104,19 @@ class MemoryBook:
         with self._lock:
             self._account = replace(self._account, terms=change(self._account))
 
-    def charge(self, asked: Charge) -> Entry:
+    def charge(self, charge: Charge) -> Entry:
         """Enter a charge; an error enters nothing.
 
         Raises AlreadyCharged where the release was charged before, and the errors of `Account.charge`.
         """
         self._check_turn()
         with self._lock:
-            if asked.release is not None:
-                self._refuse_again(asked.release)
-            entry = self._account.charge(asked)
+            if charge.release is not None:
+                self._refuse_again(charge.release)
+            entry = self._account.charge(charge)
             self._entries[self._account.charges :] = [entry]
-            if asked.release is not None:
-                self._releases[asked.release] = entry.number
+            if charge.release is not None:
+                self._releases[charge.release] = entry.number
             self._account = entry.after
             return entry
 
@@ -203,14 +203,14 @@ class StoredBook:
         if change(account) != account.terms:
             self.chain.write(add)
 
-    def charge(self, asked: Charge) -> Entry:
+    def charge(self, charge: Charge) -> Entry:
         """Implement `MemoryBook.charge`."""
 
         def add(writer: Writer) -> Entry:
-            account, release = self.account_in(writer, decides=True), asked.release
+            account, release = self.account_in(writer, decides=True), charge.release
             if release is not None and (row := writer.find(self.name, "charge", release)) is not None:
                 _refuse_again(self._answered(writer, row, account.terms))
-            entry = account.charge(asked)
+            entry = account.charge(charge)
             self._last = writer.add(self.name, "charge", release, entry.to_json()), entry.after
             return entry
 

@@ -137,13 +137,13 @@ class LedgerFiles:
 
         Raises LedgerError after ``until``, a time of ``time.monotonic``.
         """
-        held = False
-        while not held:
+        has_lock = False
+        while not has_lock:
             self._open_lock(create)
             if self.file is not None:
                 self._wait(self.file, until)
             # another file may have the name by now
-            held = self.file is None or disk.same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
+            has_lock = self.file is None or disk.same_file(self.plain("-lock"), os.fstat(self.file.fileno()))
 
     def _open_lock(self, create: bool) -> None:
         lock = self.path + "-lock"

@@ -215,13 +215,13 @@ class DiscreteGaussian(Discrete):
                 f"(got {float(moved):g}).",
                 'calibration="zcdp", which is for any.',
             )
-        found = []
+        sigmas = []
         if exact:
-            found.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
+            sigmas.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
             rho = zcdp_rho(self.epsilon, self.delta)
-            found.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
-        return min(found)
+            sigmas.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
+        return min(sigmas)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:

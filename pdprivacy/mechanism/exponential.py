@@ -202,12 +202,12 @@ class PermuteAndFlip(_Decaying):
             np.exp((array - array.max()) / self.scale), return_inverse=True, return_counts=True
         )
         nodes, weights = _quadrature()
-        found = np.zeros(len(coins))
+        integrals = np.zeros(len(coins))
         size = max(AT_ONCE // len(coins), 1)
         for start in range(0, len(nodes), size):
             logs = np.log1p(-np.outer(nodes[start : start + size], coins))
-            found += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
-        return np.asarray((coins * found)[which])
+            integrals += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
+        return np.asarray((coins * integrals)[which])
 
 
 @dataclass(frozen=True, init=False)

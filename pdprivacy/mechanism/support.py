@@ -487,10 +487,10 @@ def _largest(function: Callable[[Floats], Floats], stop: float, points: int = PO
     values = function(places)
     best = int(np.argmax(values))
     around = (places[max(best - 1, 0)], places[min(best + 1, points - 1)])
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda u: -float(function(np.asarray(u))),
         bounds=around,
         method="bounded",
         options={"xatol": 1e-12 * stop},
     )
-    return max(float(values[best]), -float(found.fun))
+    return max(float(values[best]), -float(optimum.fun))

@@ -80,17 +80,17 @@ def coins(n: int, probability: Fraction, source: Source) -> Mask:
     """
     if not 0 <= probability <= 1:
         raise ParameterError("A probability must be in [0, 1].")
-    found = np.ones(n, dtype=bool)
+    shown = np.ones(n, dtype=bool)
     if probability == 1:
-        return found
+        return shown
     sure, rest = divmod(probability * WORD, 1)
     for start in range(0, n, THROWN):
         words = source.words(min(THROWN, n - start), np.uint32)
         part = words < np.uint32(sure)
         for place in np.flatnonzero(words == np.uint32(sure)):  # further bits decide
             part[place] = source.bernoulli(rest.numerator, rest.denominator)
-        found[start : start + len(part)] = part
-    return found
+        shown[start : start + len(part)] = part
+    return shown
 
 
 def weighted_coins(probabilities: Floats, source: Source) -> Mask:
@@ -102,13 +102,13 @@ def weighted_coins(probabilities: Floats, source: Source) -> Mask:
     """
     if not ((probabilities >= 2.0**-11) & (probabilities < 1)).all():
         raise ParameterError("Probabilities must be in [2**-11, 1).")
-    found = np.empty(len(probabilities), dtype=bool)
-    for start in range(0, len(found), THROWN):
+    shown = np.empty(len(probabilities), dtype=bool)
+    for start in range(0, len(shown), THROWN):
         part = probabilities[start : start + THROWN]
         # a double of at least 2**-11 is a whole number of 2**-64
         limits = (part * 2.0**64).astype(np.uint64)
-        found[start : start + len(part)] = source.words(len(part), np.uint64) < limits
-    return found
+        shown[start : start + len(part)] = source.words(len(part), np.uint64) < limits
+    return shown
 
 
 def shuffled_keys(n: int, source: Source) -> Words:
@@ -243,17 +243,17 @@ class Weights:
         """The candidate of the 64 bits ``value`` if double precision can tell it."""
         sums, error = self._sums, self._error
         whole, beyond = float(sums[-1]), self._beyond()
-        # the place is looked for among rounded sums, and taken only if their errors cannot matter
+        # the candidate is looked up among rounded sums, and taken only if their errors cannot matter
         low = value * 2.0**-64 * max(whole - error, 0.0) * (1 - 2.0**-48)
         high = (value + 1) * 2.0**-64 * (whole + error + beyond) * (1 + 2.0**-48)
-        place = int(np.searchsorted(sums, low, side="right"))
-        if place > self._last:
+        candidate = int(np.searchsorted(sums, low, side="right"))
+        if candidate > self._last:
             return None
-        below = float(sums[place - 1]) if place else 0.0
-        clear_below = below == 0.0 and not self._lengths[:place].any()
-        clear_above = place == self._last and self._rest is None
-        if (clear_below or below + error <= low) and (clear_above or high <= float(sums[place]) - error):
-            return place
+        below = float(sums[candidate - 1]) if candidate else 0.0
+        clear_below = below == 0.0 and not self._lengths[:candidate].any()
+        clear_above = candidate == self._last and self._rest is None
+        if (clear_below or below + error <= low) and (clear_above or high <= float(sums[candidate]) - error):
+            return candidate
         return None
 
     def _beyond(self) -> float:
@@ -291,13 +291,13 @@ class Weights:
             all_most += self._rest.length * (exponential(self._rate * gap, bits + 64) + SLIP)
         beyond = (1 << bits) - value
 
-        def below(place: int) -> bool:
+        def below(candidate: int) -> bool:
             """Return whether u times the total is below this running sum, for sure."""
-            return (value + 1) * (all_most - most[place]) <= (beyond - 1) * least[place]
+            return (value + 1) * (all_most - most[candidate]) <= (beyond - 1) * least[candidate]
 
-        def above(place: int) -> bool:
+        def above(candidate: int) -> bool:
             """Return whether it is not, for sure."""
-            return value * (all_least - least[place]) >= beyond * most[place]
+            return value * (all_least - least[candidate]) >= beyond * most[candidate]
 
         first = bisect_left(range(self._last + 1), True, key=below)
         if first > self._last:  # only the rest can lie beyond

@@ -160,15 +160,15 @@ def _thresholds(law: _Discrete, shift: int, bits: int, guard: int = 96) -> list[
     slack = 3 * error << bits
     full = (1 << bits) - 1
     parts = accumulate(chain.from_iterable(zip_longest(right, left, fillvalue=0)))
-    found = []
+    thresholds = []
     threshold = 0
     while threshold != full:
         # F is at least part/above, and above that by less than slack/2^bits/above.
         threshold, rest = divmod(next(parts) << bits, above)
         if threshold != full and rest + slack >= above:
             return _thresholds(law, shift, bits, 2 * guard)
-        found.append(threshold)
-    return found
+        thresholds.append(threshold)
+    return thresholds
 
 
 # Many at a time, in numpy.

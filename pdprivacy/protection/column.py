@@ -61,8 +61,8 @@ class Opaque:
         """A call of a release, of declared columns where some are."""
         text = EXAMPLES.get(method, EXAMPLES["describe"])
         for example, kinds in _KINDS:
-            columns = (one for one in self._declared().columns if one.role != "identifier")
-            name = next((one.name for one in columns if one.kind in kinds), None)
+            columns = (column for column in self._declared().columns if column.role != "identifier")
+            name = next((column.name for column in columns if column.kind in kinds), None)
             if name is not None:
                 text = text.replace(example, f'"{name}"' if isinstance(name, str) else repr(name))
         return text

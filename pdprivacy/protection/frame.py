@@ -390,10 +390,10 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     return facts if transform.keep is None else _selected_records(facts, transform.keep(protected.snapshot))
 
 
-def _selected_records(facts: Protected, held: Mask) -> Protected:
-    """The facts of the records that are held."""
-    units = None if facts.units is None else facts.units[held]
-    return replace(facts, records=facts.snapshot.take(np.flatnonzero(held)), units=units)
+def _selected_records(facts: Protected, mask: Mask) -> Protected:
+    """Return the facts with the records where ``mask`` is true."""
+    units = None if facts.units is None else facts.units[mask]
+    return replace(facts, records=facts.snapshot.take(np.flatnonzero(mask)), units=units)
 
 
 def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFrame:
@@ -418,7 +418,7 @@ def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFram
 
 
 def draw(
-    protected: Protected, held: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
+    protected: Protected, mask: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
 ) -> ProtectedFrame:
     """A protected frame of a secret part of the records; ``rows``: their number, where it is public."""
     scope = protected.scope.of_subset()
@@ -431,7 +431,7 @@ def draw(
         seeded=protected.seeded or seeded,
         lineage=(*protected.lineage, step),
     )
-    return ProtectedFrame(_selected_records(facts, held))
+    return ProtectedFrame(_selected_records(facts, mask))
 
 
 def divide(

@@ -124,7 +124,7 @@ def protect(
     >>> private.dp.budget.left
     (0.5, 0.0)
     """
-    asked = _Arguments(
+    arguments = _Arguments(
         Unit(neighbors, _name_of(unit)),
         public_rows,
         unit,
@@ -143,19 +143,19 @@ def protect(
     else:
         from pdprivacy.engine_narwhals import EngineFrame
 
-        elsewhere = EngineFrame.of(frame)
-        columns = list(elsewhere.names)
-        asked.check_engine_support(elsewhere, seeded=rng is not None)
+        engine_frame = EngineFrame.of(frame)
+        columns = list(engine_frame.names)
+        arguments.check_engine_support(engine_frame, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
-    opened = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
+    open_budget = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
     domain = schemas.read_schema(schema)
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
         # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
-        return _of_pandas(frame, schema, domain, asked, opened, source)
-    return _of_engine(elsewhere, schema, domain, asked, opened)
+        return _of_pandas(frame, schema, domain, arguments, open_budget, source)
+    return _of_engine(engine_frame, schema, domain, arguments, open_budget)
 
 
 _MAY_CHANGE = {
@@ -267,31 +267,33 @@ def _of_pandas(
     frame: pd.DataFrame,
     schema: Any,
     domain: Domain,
-    asked: _Arguments,
-    opened: Callable[[Unit, str], Budget],
+    arguments: _Arguments,
+    open_budget: Callable[[Unit, str], Budget],
     source: noise.Source,
 ) -> ProtectedFrame:
-    found, names = _conform(frame, schema, domain, asked.on_invalid)
-    scope = asked.scope(len(found.frame), lazy=False)
+    conformed, names = _conform(frame, schema, domain, arguments.on_invalid)
+    scope = arguments.scope(len(conformed.frame), lazy=False)
     codes = None
-    if asked.unit is not None:
+    if arguments.unit is not None:
         from pdprivacy.engine.unit_codes import bounded, codes_of
 
-        codes = codes_of(names, asked.unit)
-    _warn_of_touching(found.touching)
-    left, quality, seeded, dropped = found.frame, found.quality, False, found.dropped
+        codes = codes_of(names, arguments.unit)
+    _warn_of_touching(conformed.touching)
+    left, quality, seeded, dropped = conformed.frame, conformed.quality, False, conformed.dropped
     if codes is not None:
-        stay = bounded(codes, asked.most, source)
+        stay = bounded(codes, arguments.most, source)
         excess = int(len(stay) - stay.sum())
-        quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess
+        quality, dropped = _with_dropped(quality, arguments.unit, excess), dropped + excess
         left, codes = _selected_records(left, stay), codes[stay]
         seeded = source.seeded
-    omitted, lineage = (dropped, len(frame)), asked.lineage
+    omitted, lineage = (dropped, len(frame)), arguments.lineage
     left = _with_date_numbers(left, domain)
     records = copied_columns(left, domain)
-    purse = opened(asked.whose, domain.fingerprint())
+    purse = open_budget(arguments.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(records, domain, asked.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded)
+        Protected(
+            records, domain, arguments.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded
+        )
     )
 
 
@@ -329,52 +331,56 @@ def _conform(
     coerced = schemas.coerce(frame, schema)
     if isinstance(on_invalid, str) and on_invalid == "raise":
         check_types(coerced, domain)
-        found = conform(schemas.validate(coerced, schema), domain, on_invalid)
-        return found, found.frame
-    found = conform(coerced, domain, on_invalid)
-    found = replace(found, frame=schemas.validate(found.frame, schema))
-    return found, coerced if on_invalid == "clip" else found.frame
+        conformed = conform(schemas.validate(coerced, schema), domain, on_invalid)
+        return conformed, conformed.frame
+    conformed = conform(coerced, domain, on_invalid)
+    conformed = replace(conformed, frame=schemas.validate(conformed.frame, schema))
+    return conformed, coerced if on_invalid == "clip" else conformed.frame
 
 
 # ---------------------------------------------------------------- other engines
 
 
 def _of_engine(
-    frame: EngineFrame, schema: Any, domain: Domain, asked: _Arguments, opened: Callable[[Unit, str], Budget]
+    frame: EngineFrame,
+    schema: Any,
+    domain: Domain,
+    arguments: _Arguments,
+    open_budget: Callable[[Unit, str], Budget],
 ) -> ProtectedFrame:
     from pdprivacy.engine_narwhals import Piecewise
 
-    check(pd.Index(frame.names, dtype=object), domain, asked.on_invalid)
+    check(pd.Index(frame.names, dtype=object), domain, arguments.on_invalid)
     _warn_of_unchecked(frame.engine, schema)
     names = list(domain)
-    units = [] if asked.unit is None or asked.unit in names else [asked.unit]
+    units = [] if arguments.unit is None or arguments.unit in names else [arguments.unit]
     source = frame.select([*names, *units]).in_own_memory()
     source.check(domain)
     source = _source_with_date_numbers(source, domain)
     pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
-    found = sum(pieces[1:], pieces[0])
-    found.meet(domain, asked.on_invalid)
-    quality = found.quality(asked.on_invalid)
-    dropped = found.dropped if asked.on_invalid == "drop" else 0
-    scope = asked.scope(found.rows, lazy=source.lazy)
-    if asked.on_invalid == "drop":
+    survey_of_frame = sum(pieces[1:], pieces[0])
+    survey_of_frame.meet(domain, arguments.on_invalid)
+    quality = survey_of_frame.quality(arguments.on_invalid)
+    dropped = survey_of_frame.dropped if arguments.on_invalid == "drop" else 0
+    scope = arguments.scope(survey_of_frame.rows, lazy=source.lazy)
+    if arguments.on_invalid == "drop":
         source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, valid_records(piece, domain))))
-    if asked.unit is not None:
-        excess = source.excess(asked.unit, asked.most)
-        quality, dropped = _with_dropped(quality, asked.unit, excess), dropped + excess
-        source = source.bounded(asked.unit, asked.most).select(names)
-    outside = [column for column in domain.columns if found.columns[column.name].outside]
-    if asked.on_invalid == "clip" and outside:
+    if arguments.unit is not None:
+        excess = source.excess(arguments.unit, arguments.most)
+        quality, dropped = _with_dropped(quality, arguments.unit, excess), dropped + excess
+        source = source.bounded(arguments.unit, arguments.most).select(names)
+    outside = [column for column in domain.columns if survey_of_frame.columns[column.name].outside]
+    if arguments.on_invalid == "clip" and outside:
         # before anything is made of them
         moved = Domain(tuple(outside))
         source = source.then(
             Piecewise(tuple(moved), moved.columns, lambda piece: (clipped(piece, moved), None))
         )
-    _warn_of_touching(found.touching(domain))
-    omitted = dropped, found.rows
-    purse = opened(asked.whose, domain.fingerprint())
+    _warn_of_touching(survey_of_frame.touching(domain))
+    omitted = dropped, survey_of_frame.rows
+    purse = open_budget(arguments.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(source, domain, asked.whose, purse, scope, quality, omitted, lineage=asked.lineage)
+        Protected(source, domain, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage)
     )
 
 
@@ -385,11 +391,11 @@ def _source_with_date_numbers(source: EngineFrame, domain: Domain) -> EngineFram
     dates = Domain(tuple(column for column in domain.columns if column.timeline is not None))
     if not len(dates):
         return source
-    found = source.then(
+    columns = source.then(
         Piecewise(tuple(dates), dates.columns, lambda piece: (date_numbers_of_frame(piece, dates), None))
     )
-    found.check(domain.counted)
-    return found
+    columns.check(domain.counted)
+    return columns
 
 
 def _warn_of_unchecked(engine: str, schema: Any) -> None:

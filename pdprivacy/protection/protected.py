@@ -228,11 +228,11 @@ def copied_columns(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     Raises InvalidDataError for objects that cannot be copied.
     """
     columns = frame[list(domain)].columns
-    arrays = {place: _own_array(frame[name].array, domain[name]) for place, name in enumerate(domain)}
-    for place, array in arrays.items():
+    arrays = {position: _own_array(frame[name].array, domain[name]) for position, name in enumerate(domain)}
+    for position, array in arrays.items():
         if type(array) is pd.arrays.NumpyExtensionArray and array.to_numpy().dtype == object:
             # pandas 2 would make times of objects that are times
-            arrays[place] = pd.Series(array.to_numpy(), index=frame.index, dtype=object, copy=False)
+            arrays[position] = pd.Series(array.to_numpy(), index=frame.index, dtype=object, copy=False)
     found = pd.DataFrame(arrays, index=frame.index, copy=False)
     found.columns = columns
     return found

@@ -27,10 +27,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def execute(release: Release[R], asked: MethodCall | None = None) -> R:
+def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
     """Charge a release, read, draw, and return the published object.
 
-    The frame of a pipeline step returns the stored object of a release that was ``asked`` for before.
+    The frame of a pipeline step returns the stored object where the same ``method_call`` was released before.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def execute(release: Release[R], asked: MethodCall | None = None) -> R:
             unkept = replace(release, facts=replace(facts, keeper=None))
             return execute(replace(unkept, call=replace(call, release_id=release_id)))
 
-        return facts.keeper.keep(release, asked, make)  # type: ignore[no-any-return]
+        return facts.keeper.keep(release, method_call, make)  # type: ignore[no-any-return]
     with noting_charges():
         source = noise.source(call.rng)
         price, entry = charge(facts, task.cost, task.price, release.label, call.release_id)

@@ -289,7 +289,7 @@ def release_of(
     risk to the metadata of a single release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
-    measured, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
+    bounded, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
     if request.bounding is not None and isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         warn(
             "Bounding biases each count, and the biases add up in totals and other sums of the counts; "
@@ -298,16 +298,16 @@ def release_of(
         )
 
     def publish(drawn: Drawn) -> tuple[R, float | None]:
-        bounding, offsets, ends, results = request.bounding, measured.offsets, statistic.ends, []
+        bounding, offsets, ends, results = request.bounding, bounded.offsets, statistic.ends, []
         for noisy in drawn.outcomes[0]:
-            answer = measured.finish(noisy)
+            answer = bounded.finish(noisy)
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
         details, reached = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
         return published(facts, call, drawn, results, make, details, arrange), reached
 
-    return Release(facts, call, call.label(facts), NoisyNumbers(measured, request), publish)
+    return Release(facts, call, call.label(facts), NoisyNumbers(bounded, request), publish)
 
 
 def published(

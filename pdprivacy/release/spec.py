@@ -335,8 +335,8 @@ def _others(
     Raises DeclarationError where no column is left.
     """
     names = [column.name for column in taken]
-    found = tuple(column for column in chosen if column.name not in names)
-    if not found:
+    remaining = tuple(column for column in chosen if column.name not in names)
+    if not remaining:
         listed = ", ".join(map(repr, names))
         raise DeclarationError(
             f"{method!r} found no declared column with bounds beside {what}, {listed}.",
@@ -344,7 +344,7 @@ def _others(
                 next((name for name in protected.domain if name not in names), "age"), "float", "bounds"
             ),
         )
-    return found
+    return remaining
 
 
 def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:

@@ -399,15 +399,15 @@ def marginals(
 
 def _with_cells(protected: Protected) -> tuple[Column, ...]:
     """Return the declared columns with cells, which tables may have."""
-    found = []
+    columns = []
     for column in protected.domain.columns:
         if declared(protected, column.name):
             try:
                 column.labels("marginals")
             except DeclarationError:
                 continue
-            found.append(column)
-    return tuple(found)
+            columns.append(column)
+    return tuple(columns)
 
 
 def split(

@@ -120,7 +120,7 @@ def kmeans(
     distinct = math.prod(_distinct(column) for column in chosen)
     if size > distinct:
         raise ParameterError(f"'k' must be at most the {distinct} points that are declared (got {size}).")
-    asked = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
+    request = Request(epsilon, delta, mechanism=mechanism, calibration=calibration, releases=rounds)
     together = Request(epsilon, delta, mechanism=mechanism, calibration=calibration)
     state = rng if rng is None else noise.simulator(rng)
     start = _start(quantities, size, noise.source(state))
@@ -143,7 +143,7 @@ def kmeans(
         return published(protected, call, drawn, [result], make, details), None
 
     label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"
-    return Release(protected, call, label, Rounds(first, asked, rounds), publish, progress)
+    return Release(protected, call, label, Rounds(first, request, rounds), publish, progress)
 
 
 def kmedian(
@@ -203,15 +203,15 @@ def kmedian(
     """
     chosen = columns_of(protected, columns, "kmedian")
     check_one_of("mechanism", mechanism, get_args(WalkSelection))
-    asked = Choosing(epsilon, delta, mechanism=mechanism)
+    choosing = Choosing(epsilon, delta, mechanism=mechanism)
     points, size, swaps = _walk_lengths(chosen, k, steps)
     state = rng if rng is None else noise.simulator(rng)
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
-    request = Request(asked.cost.epsilon, mechanism="laplace")  # only its cost is used
+    request = Request(choosing.cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
-    task = Swaps(walk, asked, (walk.start,))
+    task = Swaps(walk, choosing, (walk.start,))
 
     def publish(drawn: Drawn) -> tuple[pd.DataFrame, None]:
         (mechanism,) = drawn.price.mechanisms

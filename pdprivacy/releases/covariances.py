@@ -378,16 +378,16 @@ def _listed(X: Labels, domain: Domain) -> Any:
 
 def _penalty(ridge: Rational, units: Sequence[float]) -> float:
     """Return the penalty; refuse a penalty beside which doubles lose moments in these ``units``."""
-    found = rational(ridge, "ridge")
-    if found < 0:
+    penalty = rational(ridge, "ridge")
+    if penalty < 0:
         raise ParameterError(f"'ridge' must not be negative (got {got(ridge)}).")
     most = min(1e300, *(LARGEST_PENALTY * unit for unit in units))
-    if found > most:
+    if penalty > most:
         raise ParameterError(
             f"'ridge' must be at most {most:.3g} for columns of these bounds (got {got(ridge)}).",
             "leave out the columns whose coefficients it makes 0.",
         )
-    return float(found)
+    return float(penalty)
 
 
 def _quantity(column: Column) -> Quantity:
@@ -397,13 +397,13 @@ def _quantity(column: Column) -> Quantity:
             f"'ols' needs numbers, and column {column.name!r} has labels; make indicators of all but one.",
             f'private.assign(indicator="{column.name} == {column.labels("ols")[0]!r}").',
         )
-    found = quantity(column, "ols", products=True)
-    if found.lower == found.upper:
+    bounded = quantity(column, "ols", products=True)
+    if bounded.lower == bounded.upper:
         raise ParameterError(
             f"Column {column.name!r} has equal bounds, so it cannot be distinguished from the intercept.",
             "leave it out.",
         )
-    return found
+    return bounded
 
 
 def _range(quantity: Quantity) -> tuple[float, float]:

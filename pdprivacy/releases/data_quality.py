@@ -84,10 +84,10 @@ class CuratorFrame(pd.DataFrame):
     @classmethod
     def of(cls, frame: pd.DataFrame, kind: str, summary: str) -> CuratorFrame:
         """Return the frame with this line, marked as confidential."""
-        found = cls(frame)
-        found.columns.name, found.summary = MARK, summary
-        found.attrs[KEY] = {MARK: kind}
-        return found
+        marked = cls(frame)
+        marked.columns.name, marked.summary = MARK, summary
+        marked.attrs[KEY] = {MARK: kind}
+        return marked
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:

@@ -127,20 +127,20 @@ def dr_ha(
         "attack": attack,
         "threshold": threshold,
     }
-    asked = TableRisk.of(protected, by, sensitive, "dr_ha", options)
+    question = TableRisk.of(protected, by, sensitive, "dr_ha", options)
     if postprocess is not None and method != "monte_carlo":
         raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
-    noises = [asked.noise.at(level) for level in levels]
+    noises = [question.noise.at(level) for level in levels]
     index: pd.Index[Any] = pd.Index([float(positive(level, "epsilon")) for level in levels], name="epsilon")
     if method == "monte_carlo":
-        generator, (table,) = simulator(rng), asked.tables()
-        read, _ = readings(noises, asked.measured.threshold)
-        found = asked.measured.fit(table).simulated(
+        generator, (table,) = simulator(rng), question.tables()
+        read, _ = readings(noises, question.risk_measure.threshold)
+        found = question.risk_measure.fit(table).simulated(
             table, read, average, draws, postprocess, generator, progress
         )
-        return _simulated(found, asked.by, index, many=many, each_cell=average is None)
-    risks = asked.count().risks(noises, average, progress)
-    return _exact(risks, asked.by, index, many=many, each_cell=average is None)
+        return _simulated(found, question.by, index, many=many, each_cell=average is None)
+    risks = question.count().risks(noises, average, progress)
+    return _exact(risks, question.by, index, many=many, each_cell=average is None)
 
 
 def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
@@ -204,15 +204,15 @@ def risk_curve(
     inf                         0.50     0.33
     """
     levels, _ = levels_of(epsilon_range(options) if epsilon is None else epsilon)
-    asked = TableRisk.of(protected, by, sensitive, "risk_curve", options)
+    question = TableRisk.of(protected, by, sensitive, "risk_curve", options)
     numbers = sorted({positive(level, "epsilon") for level in levels})
-    between = [asked.noise.at(number) for number in numbers]
-    noises = [asked.noise.widest, *between, risk.NoNoise()]
-    counted = asked.count()
+    between = [question.noise.at(number) for number in numbers]
+    noises = [question.noise.widest, *between, risk.NoNoise()]
+    counted = question.count()
     index = pd.Index([0.0, *map(float, numbers), math.inf], name="epsilon")
     curve = pd.DataFrame(counted.averages(noises, progress), index=index)
-    curve.columns.name = f"{asked.measured.measure} risk ({MARK})"
-    return confidential(curve, "risk_curve", **asked.words)
+    curve.columns.name = f"{question.risk_measure.measure} risk ({MARK})"
+    return confidential(curve, "risk_curve", **question.words)
 
 
 @with_keywords(Measured, DEFAULTS)
@@ -248,25 +248,29 @@ def choose_epsilon(
     """
     most = check_share("max_risk", max_risk, options["overall"])
     check_average(average)
-    asked = TableRisk.of(protected, by, sensitive, "choose_epsilon", options)
+    question = TableRisk.of(protected, by, sensitive, "choose_epsilon", options)
     grid = [float(f"{level:.6g}") for level in epsilon_range(options)]
     for level in grid:
-        asked.noise.at(level)  # refuses before any count is read
-    counted = asked.count()
+        question.noise.at(level)  # refuses before any count is read
+    counted = question.count()
 
     def risk_at(level: float) -> float:
-        return float(counted.risks([asked.noise.at(level)], average, progress)[0])
+        return float(counted.risks([question.noise.at(level)], average, progress)[0])
 
-    risks = counted.risks([asked.noise.at(level) for level in grid], average, progress)
+    risks = counted.risks([question.noise.at(level) for level in grid], average, progress)
     if risks[-1] <= most:
         limit = counted.risks([risk.NoNoise()], average, progress)[0]
         return Confidential(math.inf if limit <= most else grid[-1])
-    for place in range(len(grid) - 2, -1, -1):
-        low = grid[place]
-        if risks[place] > most and place and risks[place - 1] >= risks[place] <= risks[place + 1]:
-            low = _lowest(risk_at, grid[place - 1], grid[place + 1])  # the curve falls and rises here
-        if risks[place] <= most or risk_at(low) <= most:
-            return Confidential(_last(risk_at, low, grid[place + 1], most))
+    for position in range(len(grid) - 2, -1, -1):
+        low = grid[position]
+        if (
+            risks[position] > most
+            and position
+            and risks[position - 1] >= risks[position] <= risks[position + 1]
+        ):
+            low = _lowest(risk_at, grid[position - 1], grid[position + 1])  # the curve falls and rises here
+        if risks[position] <= most or risk_at(low) <= most:
+            return Confidential(_last(risk_at, low, grid[position + 1], most))
     raise ParameterError(
         f"No epsilon from {grid[0]:g} to {grid[-1]:g} keeps the risk at or below 'max_risk'.",
         "a larger max_risk, fewer columns in by, or coarser bins.",
@@ -345,10 +349,10 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     f             False        2    0.5
     """
     top = whole(top, "top", 1)
-    asked = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
-    if len(asked.sensitive) > 1:
+    question = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
+    if len(question.sensitive) > 1:
         raise ParameterError("'sensitive' must be one column here.")
-    (table,) = asked.tables()
+    (table,) = question.tables()
     filled = np.flatnonzero(table.any(axis=1))
     table = table[filled]
     sizes, largest = table.sum(axis=1), table.max(axis=1)
@@ -361,10 +365,10 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     )
     shares = largest / sizes
     first = np.lexsort((-sizes, -shares))[:top]  # stable: ties in the order of the table
-    labels = cell_index(asked.sensitive, "homogeneity").to_numpy(dtype=object)
+    labels = cell_index(question.sensitive, "homogeneity").to_numpy(dtype=object)
     exposed = pd.DataFrame(
         {"label": labels[table[first].argmax(axis=1)], "records": sizes[first], "share": shares[first]},
-        index=_cells_at(asked.by, filled[first], "homogeneity"),
+        index=_cells_at(question.by, filled[first], "homogeneity"),
     )
     return Homogeneity(confidential(summary, "homogeneity"), confidential(exposed, "most exposed"))
 
@@ -433,18 +437,18 @@ def repeated_risk(
     steps = _steps(protected, publications, spent, options)
     rows, counted = [], {}
     for step in steps:
-        asked = step.asked
-        names = [tuple(column.name for column in side) for side in (asked.by, asked.sensitive)]
+        question = step.question
+        names = [tuple(column.name for column in side) for side in (question.by, question.sensitive)]
         key = (step.cohort.number, *names)
         if key not in counted:
-            counted[key] = asked.count()
+            counted[key] = question.count()
         cells, sizes = counted[key].risks([step.noise], None, progress)[0], counted[key].sizes
-        step.cohort.past.append((asked.by, cells))
+        step.cohort.past.append((question.by, cells))
         rows.append(
             {
                 "cohort": step.cohort.number,
-                "by": ", ".join(str(column.name) for column in asked.by),
-                "sensitive": ", ".join(str(column.name) for column in asked.sensitive),
+                "by": ", ".join(str(column.name) for column in question.by),
+                "sensitive": ", ".join(str(column.name) for column in question.sensitive),
                 "epsilon": step.epsilon,
                 "risk": _mean(cells[sizes > 0], sizes[sizes > 0], average),
                 "overall": _overall(step, average),
@@ -476,7 +480,7 @@ class _Step:
     """One publication: its call, the composed loss so far, and all columns of its cohort so far."""
 
     cohort: _Cohort
-    asked: TableRisk
+    question: TableRisk
     epsilon: float
     so_far: Pure | Approx
     noise: Any
@@ -495,22 +499,24 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
         )
     cohorts: list[_Cohort] = []
     steps = []
-    for one in publications:
-        if not isinstance(one, Mapping) or not set(KEYS[:3]) <= set(one) <= set(KEYS):
+    for publication in publications:
+        if not isinstance(publication, Mapping) or not set(KEYS[:3]) <= set(publication) <= set(KEYS):
             raise ParameterError(
                 "Each of 'publications' must map 'by', 'sensitive' and 'epsilon', if wanted 'delta', 'frame'."
             )
-        cohort = _cohort(cohorts, _facts(protected, one.get("frame")), spent)
-        cost = loss(unwrapped(one["epsilon"]), unwrapped(one.get("delta", options["delta"])))
+        cohort = _cohort(cohorts, _facts(protected, publication.get("frame")), spent)
+        cost = loss(unwrapped(publication["epsilon"]), unwrapped(publication.get("delta", options["delta"])))
         cohort.losses.append(cost)
         so_far = accounting.compose(cohort.losses)
         assert isinstance(so_far, Pure | Approx)
         # the noise itself is asked for below, at the composed loss
-        asked = TableRisk.of(cohort.facts, one["by"], one["sensitive"], "repeated_risk", options)
-        noise = asked.noise.at(so_far.epsilon, so_far.delta if asked.noise.takes_delta else 0)
-        cohort.columns += tuple(column for column in asked.by if column not in cohort.columns)
+        question = TableRisk.of(
+            cohort.facts, publication["by"], publication["sensitive"], "repeated_risk", options
+        )
+        noise = question.noise.at(so_far.epsilon, so_far.delta if question.noise.takes_delta else 0)
+        cohort.columns += tuple(column for column in question.by if column not in cohort.columns)
         check_cells(cohort.columns, "repeated_risk")
-        steps.append(_Step(cohort, asked, float(cost.epsilon), so_far, noise, cohort.columns))
+        steps.append(_Step(cohort, question, float(cost.epsilon), so_far, noise, cohort.columns))
     return steps
 
 
@@ -543,11 +549,11 @@ def _mean(risks: Floats, sizes: Integers, average: risk.Average) -> float:
 
 def _overall(step: _Step, average: risk.Average) -> float:
     """The risk of all publications of the cohort so far, over the finest cells."""
-    sizes = step.asked.protected.engine.table(step.columns, "repeated_risk")
+    sizes = step.question.protected.engine.table(step.columns, "repeated_risk")
     filled = np.flatnonzero(sizes)
     codes = np.unravel_index(filled, [column.cells("repeated_risk") for column in step.columns])
     code_of = dict(zip((column.name for column in step.columns), codes, strict=True))
-    together = np.maximum if step.asked.overall == "max" else np.add
+    together = np.maximum if step.question.overall == "max" else np.add
     total = np.zeros(len(filled))
     for by, risks in step.cohort.past:
         shape = [column.cells("repeated_risk") for column in by]

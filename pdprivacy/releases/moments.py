@@ -479,18 +479,18 @@ def pivot_table(
     keys = (*rows, *tops)
     if len({key.name for key in keys}) < len(keys):
         raise ParameterError("'index' and 'columns' share a column.")
-    asked = kinds_asked(aggfunc)
+    aggregates = kinds_asked(aggfunc)
     chosen = columns_of(protected, values, "pivot_table", keys)
-    call = Call.of(asked[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
+    call = Call.of(aggregates[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
     if not isinstance(aggfunc, str) or tops:
         refuse_bounds(call)
-    statistic = moments_of(protected, chosen, (asked,) * len(chosen), split, keys, "pivot_table")
+    statistic = moments_of(protected, chosen, (aggregates,) * len(chosen), split, keys, "pivot_table")
     left = cell_index(rows, "groupby")
     listed = not tops or values is None or isinstance(values, list | pd.Index)
-    top = _top_index(None if isinstance(aggfunc, str) else asked, chosen if listed else None, tops)
+    top = _top_index(None if isinstance(aggfunc, str) else aggregates, chosen if listed else None, tops)
 
     def table(numbers: Floats) -> Floats:
-        cells = numbers.reshape(len(left), -1, len(chosen), len(asked))
+        cells = numbers.reshape(len(left), -1, len(chosen), len(aggregates))
         return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
 
     def make(result: Result) -> Made[pd.DataFrame]:

@@ -67,7 +67,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
             raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         assumption = _assumption(protected, statistic, rows, at, shares=bool(options.get("normalize")))
-        found: dict[tuple[float, str], pd.DataFrame] = {}
+        rows_of_errors: dict[tuple[float, str], pd.DataFrame] = {}
         stored: dict[str, Any] = {}
         for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
             fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
@@ -82,10 +82,10 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                 ) from None
             stored = released.attrs[KEY]
             errors = _errors(released)
-            found[float(stored["epsilon"]), stored["bounding"] or "none"] = (
+            rows_of_errors[float(stored["epsilon"]), stored["bounding"] or "none"] = (
                 _distinct(errors) if statistic in TABLES else errors
             )
-        table = pd.concat(found, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
+        table = pd.concat(rows_of_errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
         asked = ("statistic", "columns", "mechanism", "filters", "lineage")
         table.attrs[PLAN] = {
             **{name: stored[name] for name in asked},
@@ -108,9 +108,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
 
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
-    held = _rows(facts, rows)
+    public_records = _rows(facts, rows)
     if at is None:
-        return Assumption(held)
+        return Assumption(public_records)
     if statistic in SEVERAL:
         raise ParameterError(
             f"'at' can be given for a single statistic only, not for {statistic!r}.", "leave at out."
@@ -120,7 +120,7 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
     value = real(at, "at", 0 if statistic in COUNTED | SQUARED else -MOST, MOST)
     if statistic in ("std", "describe"):
         value *= value
-    return Assumption(round(value) if statistic == "count" else held, value)
+    return Assumption(round(value) if statistic == "count" else public_records, value)
 
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
@@ -144,14 +144,14 @@ def _list(name: str, value: Any) -> list[Any]:
 def _rows(protected: Protected, rows: Any) -> int:
     """The public number of rows, or the guess of the caller."""
     public = protected.scope.row_bounds()[1]
-    held = public if rows is None else whole(rows, "rows", 1)
-    if public not in (None, held):
+    rows_assumed = public if rows is None else whole(rows, "rows", 1)
+    if public not in (None, rows_assumed):
         raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
-    if held is None:
+    if rows_assumed is None:
         raise ParameterError(
             "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
         )
-    return max(held, 1)
+    return max(rows_assumed, 1)
 
 
 def _fits(name: str, given: Any, bounding: str | None) -> bool:

@@ -102,14 +102,14 @@ def partition(
             "groupby(...) releases of many groups at once.",
         )
     times = min(columns[0].cells("partition"), protected.scope.l0)
-    asked = loss(epsilon, delta).times(times)
+    total = loss(epsilon, delta).times(times)
     label = label_with_steps(f"partition by {columns[0].name}", protected.filters, protected.brief)
 
     def price_of(cost: Pure | Approx) -> Price:
         each = loss(cost.epsilon / times, cost.delta / times)
         return Price(each, "", [(Event(each), times)], times=times)
 
-    price, entry = charge(protected, asked, price_of, label, release_id)
+    price, entry = charge(protected, total, price_of, label, release_id)
     groups = divide(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
     protected.budget.answered(entry.number)
     return groups
@@ -187,16 +187,16 @@ def sample(
     if frac is not None:
         rate = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
-        held = by_unit(protected, lambda size: noise.coins(size, rate, source))
+        mask = by_unit(protected, lambda size: noise.coins(size, rate, source))
     else:
         size, total = _sample_size(protected, n)
         rate = Fraction(size, total)
         law, text, rows = WithoutReplacement(rate), f"sample(n={size})", size
-        held = noise.draw_without_replacement(total, size, source)
+        mask = noise.draw_without_replacement(total, size, source)
     if rate < 1:
         _warn_of_sampling(rate)
     step = Step(text, None, law=str(law))
-    return draw(protected, held, step, Secret(law, spend), rows=rows, seeded=source.seeded)
+    return draw(protected, mask, step, Secret(law, spend), rows=rows, seeded=source.seeded)
 
 
 def suppress_outliers(
@@ -261,16 +261,16 @@ def suppress_outliers(
     chosen = columns_of(protected, columns, "suppress_outliers")
     limits = limits_of(chosen, distance, "suppress_outliers")
     if low == high:
-        held = noise.coins(len(protected.snapshot), 1 - low, source)
+        mask = noise.coins(len(protected.snapshot), 1 - low, source)
     else:
         scores = scores_of(protected, chosen, distance, limits, progress)
-        held = noise.weighted_coins(keep_probabilities(scores, low, high), source)
+        mask = noise.weighted_coins(keep_probabilities(scores, low, high), source)
     law = Outliers(low, high)
     _warn_of_suppression(law)
     names = [column.name for column in chosen]
     text = f"{names[0] if len(names) == 1 else names!r}, m={show(low)}, M={show(high)}, distance={distance!r}"
     step = Step(f"suppress_outliers({text})", None, law=str(law))
-    return draw(protected, held, step, Secret(law, spend), rows=None, seeded=source.seeded)
+    return draw(protected, mask, step, Secret(law, spend), rows=None, seeded=source.seeded)
 
 
 def _check_part(protected: Protected, method: str) -> None:
@@ -467,11 +467,11 @@ class Secret:
             return 0.0
         return float(left if self.spend == "noise" else within)
 
-    def stated(self, entry: Entry | None, asked: Pure | Approx) -> Pure | Approx:
+    def stated(self, entry: Entry | None, cost: Pure | Approx) -> Pure | Approx:
         """Return the loss of a release to the whole, for its metadata; a plan has no entry."""
         if entry is not None and isinstance(entry.loss, Pure | Approx):
             return entry.loss
-        return asked if self.spend == "noise" else self.costing(asked)
+        return cost if self.spend == "noise" else self.costing(cost)
 
     def charged(
         self, within: Pure | Approx, stated: Pure | Approx, enter: Callable[[Pure | Approx, Events], Entry]

@@ -453,10 +453,7 @@ def selected(
         raise ParameterError(
             f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
         )
-    each = (
-        choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW for choice in choices
-    )
-    work = sum(each) * choices[0].groups * choosing.releases
+    work = sum(map(_weights_per_draw, choices)) * choices[0].groups * choosing.releases
     if work > MAX_CELLS:
         raise TableTooLargeError(
             f"The selections together have {work} candidates; the limit is {MAX_CELLS}.",
@@ -487,6 +484,11 @@ def selected(
         return cast("R", released), None
 
     return Release(protected, call, call.label(protected), Selections(tuple(choices), choosing), publish)
+
+
+def _weights_per_draw(choice: Choice) -> int:
+    """Return how many weights of candidates one draw of a choice computes."""
+    return choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW
 
 
 def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:

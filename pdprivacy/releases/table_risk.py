@@ -243,7 +243,7 @@ class TableRisk:
     method: str
     noise: TableNoise
     overall: Overall
-    measured: RiskMeasure
+    risk_measure: RiskMeasure
 
     @classmethod
     def of(
@@ -264,31 +264,31 @@ class TableRisk:
             )
         check_one_of("overall", options["overall"], get_args(Overall))
         names = [one.name for one in fields(RiskMeasure) if one.name in options]
-        measured = RiskMeasure(**{name: options[name] for name in names})
+        risk_measure = RiskMeasure(**{name: options[name] for name in names})
         for column in tops:
             check_cells((*rows, column), method)
             if column.cells(method) < 2:
                 raise ParameterError(
                     f"'sensitive' must have at least two labels; {column.name!r} is declared with one."
                 )
-            if measured.alpha is not None:
-                checked_alpha(measured.alpha, None, column.cells(method))
-        if measured.method == "monte_carlo":
+            if risk_measure.alpha is not None:
+                checked_alpha(risk_measure.alpha, None, column.cells(method))
+        if risk_measure.method == "monte_carlo":
             if method != "dr_ha":
                 raise ParameterError("'method' must be one of 'exact', 'published' here (got 'monte_carlo').")
             if len(tops) > 1:
                 raise ParameterError("method='monte_carlo' is for one sensitive column at a time.")
         noise = TableNoise.of(protected, rows + tops, options)
-        return cls(protected, rows, tops, method, noise, options["overall"], measured)
+        return cls(protected, rows, tops, method, noise, options["overall"], risk_measure)
 
     @property
     def words(self) -> dict[str, Any]:
         """The arguments, for ``attrs``: names alone, and no number of the data."""
         return {
-            "measure": self.measured.measure,
-            "method": self.measured.method,
-            "attack": self.measured.attack,
-            "partial": self.measured.partial,
+            "measure": self.risk_measure.measure,
+            "method": self.risk_measure.method,
+            "attack": self.risk_measure.attack,
+            "partial": self.risk_measure.partial,
             "overall": self.overall,
             "mechanism": self.noise.name,
             "by": [str(column.name) for column in self.by],
@@ -324,26 +324,28 @@ class CountedTables:
     records.
     """
 
-    asked: TableRisk
+    question: TableRisk
     fitted: list[FittedRisk]
     kinds: Integers
     which: Integers
     sizes: Integers
 
     @classmethod
-    def of(cls, asked: TableRisk, tables: Sequence[Integers]) -> CountedTables:
+    def of(cls, question: TableRisk, tables: Sequence[Integers]) -> CountedTables:
         """Fit the risk model to tables (N, K), one per sensitive column."""
-        fitted = [asked.measured.fit(table) for table in tables]
-        cells = [one.cells for one in fitted]
+        fitted = [question.risk_measure.fit(table) for table in tables]
+        cells = [table_cells.cells for table_cells in fitted]
         which, kinds = cells[0].which, np.arange(len(cells[0].cells))[:, np.newaxis]
         filled = which >= 0
-        for one in cells[1:]:
-            pairs = which[filled] * len(one.cells) + one.which[filled]
+        for table_cells in cells[1:]:
+            pairs = which[filled] * len(table_cells.cells) + table_cells.which[filled]
             distinct, inverse = np.unique(pairs, return_inverse=True)
-            kinds = np.column_stack([kinds[distinct // len(one.cells)], distinct % len(one.cells)])
+            kinds = np.column_stack(
+                [kinds[distinct // len(table_cells.cells)], distinct % len(table_cells.cells)]
+            )
             which = np.full(len(which), -1, dtype=np.int64)
             which[filled] = inverse.reshape(-1)
-        return cls(asked, fitted, kinds, which, np.asarray(cells[0].all_sizes))
+        return cls(question, fitted, kinds, which, np.asarray(cells[0].all_sizes))
 
     def risks(
         self, noises: Sequence[Any], average: risk.Average | None, progress: bool | None = False
@@ -372,30 +374,30 @@ class CountedTables:
 
     def _risk_by_kind(self, noises: Sequence[Any], progress: bool | None) -> Floats:
         """(E, V): per kind the largest risk of the sensitive columns, or the sum (section 4.3)."""
-        together = np.maximum if self.asked.overall == "max" else np.add
-        found = self._risk_of_compositions(noises, 0, progress)
+        together = np.maximum if self.question.overall == "max" else np.add
+        risks = self._risk_of_compositions(noises, 0, progress)
         if self.kinds.shape[1] == 1:
-            return found
-        found = found[:, self.kinds[:, 0]]
+            return risks
+        risks = risks[:, self.kinds[:, 0]]
         for place in range(1, self.kinds.shape[1]):
             more = self._risk_of_compositions(noises, place, progress)
-            together(found, more[:, self.kinds[:, place]], out=found)
-        return found
+            together(risks, more[:, self.kinds[:, place]], out=risks)
+        return risks
 
-    def _risk_of_compositions(self, noises: Sequence[Any], place: int, progress: bool | None) -> Floats:
+    def _risk_of_compositions(self, noises: Sequence[Any], column: int, progress: bool | None) -> Floats:
         """(E, U), the risk of each composition of one sensitive column, some at a time.
 
         An interrupt waits for those that are computed, a second or so.
         """
-        read, _ = readings(noises, self.asked.measured.threshold)
-        fitted = self.fitted[place]
+        read, _ = readings(noises, self.question.risk_measure.threshold)
+        fitted = self.fitted[column]
         pieces, each = _pieces(fitted)
-        found = np.empty((len(read), len(fitted.cells.cells)))
+        risks = np.empty((len(read), len(fitted.cells.cells)))
         turns = list(product(pieces, range(0, len(read), each)))
         for rows, level in shown(turns, len(turns), "risks", progress, long=True, timed=True):
             some = replace(fitted, cells=fitted.cells.at(rows))
-            found[level : level + each, rows] = some.risks(read[level : level + each])
-        return found
+            risks[level : level + each, rows] = some.risks(read[level : level + each])
+        return risks
 
 
 def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
@@ -404,20 +406,20 @@ def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
     All of them, where they share more than they would take apart: the priors of a shrinkage risk, the laws of
     released counts of an attack.
     """
-    asked, cells = fitted.asked, fitted.cells
-    labels, place = cells.compositions.shape[1], np.arange(len(cells.cells))
-    size, each = len(place), min(os.cpu_count() or 1, 8)
-    if asked.method == "exact" and asked.attack == "homogeneity":
-        if asked.measure == "local":
+    measure, cells = fitted.risk_measure, fitted.cells
+    labels, positions = cells.compositions.shape[1], np.arange(len(cells.cells))
+    size, each = len(positions), min(os.cpu_count() or 1, 8)
+    if measure.method == "exact" and measure.attack == "homogeneity":
+        if measure.measure == "local":
             size, each = AT_ONCE, 64
-        elif asked.measure == "expected":
+        elif measure.measure == "expected":
             size, each = max(WORK // (labels * math.isqrt(int(cells.sizes.max()))), FEWEST), 8
-        elif asked.measure == "marginal":
+        elif measure.measure == "marginal":
             assert fitted.sizes is not None
             size, each = max(WORK // (labels * int(fitted.sizes.values.max())), FEWEST), 8
             # compositions of equal proportions are computed once
-            place = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
-    return [place[start : start + size] for start in range(0, len(place), size)], each
+            positions = np.lexsort((cells.compositions / cells.sizes[:, np.newaxis]).T[::-1])
+    return [positions[start : start + size] for start in range(0, len(positions), size)], each
 
 
 def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:

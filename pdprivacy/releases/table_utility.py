@@ -184,22 +184,22 @@ def _distances(
 ) -> tuple[Floats, Floats]:
     """(M, E), the expected distances of these margins (axes of the table), and their standard errors."""
     generator, axes = simulator(rng), range(table.ndim)
-    found = np.empty((len(margins), len(noises), draws))
+    samples = np.empty((len(margins), len(noises), draws))
 
     def drawn() -> Iterator[None]:
-        for place, margin in enumerate(margins):
+        for position, margin in enumerate(margins):
             counts = table.sum(axis=tuple(axis for axis in axes if axis not in margin)).ravel()
             for level, noise in enumerate(noises):
                 start = 0
                 for some in distances(counts, noise, table.size // counts.size, draws, generator):
-                    found[place, level, start : start + len(some)] = some
+                    samples[position, level, start : start + len(some)] = some
                     start += len(some)
                     yield
 
     work = sum(batches(math.prod(table.shape[axis] for axis in margin), draws) for margin in margins)
     for _ in shown(drawn(), work * len(noises), "simulated tables", progress, long=True, timed=True):
         pass
-    return found.mean(axis=2), found.std(axis=2, ddof=1) / math.sqrt(draws)
+    return samples.mean(axis=2), samples.std(axis=2, ddof=1) / math.sqrt(draws)
 
 
 def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
@@ -274,11 +274,11 @@ def utility(
     chosen = columns_of(protected, columns, "utility")
     check_cells(chosen, "utility")
     margins = _margins(order, chosen)
-    asked = TableNoise.of(protected, chosen, noise)
-    noises = [asked.at(level) for level in levels]
-    _check_draws(draws, asked, levels[0])
+    table_noise = TableNoise.of(protected, chosen, noise)
+    noises = [table_noise.at(level) for level in levels]
+    _check_draws(draws, table_noise, levels[0])
     table = _table(protected, chosen, "utility")
-    found = _distances(table, margins, noises, draws, rng, progress)
+    estimates = _distances(table, margins, noises, draws, rng, progress)
     names = [" × ".join(str(chosen[axis].name) for axis in margin) for margin in margins]
     index = pd.MultiIndex.from_arrays(
         [[len(margin) for margin in margins], names], names=["order", "marginal"]
@@ -287,13 +287,13 @@ def utility(
     frame = pd.concat(
         {
             name: pd.DataFrame(values, index=index, columns=heads)
-            for name, values in zip(("tvd", "standard_error"), found, strict=True)
+            for name, values in zip(("tvd", "standard_error"), estimates, strict=True)
         },
         axis=1,
         names=[MARK, "epsilon"],
     )
     columns_read = [str(column.name) for column in chosen]
-    return confidential(frame, "utility", mechanism=asked.name, columns=columns_read)
+    return confidential(frame, "utility", mechanism=table_noise.name, columns=columns_read)
 
 
 @with_keywords(Measured, DEFAULTS)
@@ -339,15 +339,15 @@ def tradeoff(
     most_risk = check_share("max_risk", max_risk, options["overall"])
     most_distance = check_share("max_tvd", max_tvd)
     check_average(average)
-    asked = TableRisk.of(protected, by, sensitive, "tradeoff", options)
-    both = (*asked.by, *asked.sensitive)
+    question = TableRisk.of(protected, by, sensitive, "tradeoff", options)
+    both = (*question.by, *question.sensitive)
     check_cells(both, "tradeoff")
     margins = _margins(order, both)
     numbers = sorted({positive(level, "epsilon") for level in levels})
-    noises = [asked.noise.at(number) for number in numbers]
-    _check_draws(draws, asked.noise, numbers[0])
+    noises = [question.noise.at(number) for number in numbers]
+    _check_draws(draws, question.noise, numbers[0])
     table = _table(protected, both, "tradeoff")
-    counted = CountedTables.of(asked, by_label(table.reshape(-1, *table.shape[len(asked.by) :])))
+    counted = CountedTables.of(question, by_label(table.reshape(-1, *table.shape[len(question.by) :])))
     frame = pd.DataFrame(
         {"risk": counted.risks(noises, average, progress)},
         index=pd.Index(map(float, numbers), name="epsilon"),
@@ -360,5 +360,5 @@ def tradeoff(
         frame[f"tvd {one}-way"] = mean
         recommended &= mean <= most_distance
     frame["recommended"] = recommended
-    words = {**asked.words, "average": average, "max_risk": most_risk, "max_tvd": most_distance}
+    words = {**question.words, "average": average, "max_risk": most_risk, "max_tvd": most_distance}
     return confidential(frame, "tradeoff", **words)

@@ -195,15 +195,15 @@ def _merged_panels(panels: Iterator[_Panel]) -> Iterator[tuple[Integers, Floats,
 
     A few large products of matrices take much less time than many small ones.
     """
-    held: list[_Panel] = []
+    pending: list[_Panel] = []
     for panel in itertools.chain(panels, [None]):
         if panel is not None:
-            held.append(panel)
-        if held and (panel is None or sum(len(one.reads) for one in held) >= TOGETHER):
-            active = np.flatnonzero(np.any([one.active for one in held], axis=0))
-            mass = np.hstack([one.tables(active)[0] * one.weights for one in held])
-            yield active, np.concatenate([one.reads for one in held]), mass
-            held = []
+            pending.append(panel)
+        if pending and (panel is None or sum(len(part.reads) for part in pending) >= TOGETHER):
+            active = np.flatnonzero(np.any([part.active for part in pending], axis=0))
+            mass = np.hstack([part.tables(active)[0] * part.weights for part in pending])
+            yield active, np.concatenate([part.reads for part in pending]), mass
+            pending = []
 
 
 class _SparseCompositions(NamedTuple):

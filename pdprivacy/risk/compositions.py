@@ -123,13 +123,13 @@ def whole_numbers(counts: Any) -> Integers:
     except ValueError:
         raise ParameterError("'counts' must be a table: rows of the same length.") from None
     if table.dtype == object and all(
-        isinstance(one, numbers.Real) and not isinstance(one, bool) for one in table.flat
+        isinstance(count, numbers.Real) and not isinstance(count, bool) for count in table.flat
     ):
         try:
             doubles = table.astype(np.float64)  # objects, as from a frame of nullable integers
         except OverflowError:
             raise ParameterError("'counts' must be less than 2**53.") from None
-        if any(one != double for one, double in zip(table.flat, doubles.flat, strict=True)):
+        if any(count != double for count, double in zip(table.flat, doubles.flat, strict=True)):
             raise ParameterError("'counts' must be whole numbers that doubles hold.")
         table = doubles
     if table.dtype.kind not in "iuf":
@@ -205,12 +205,12 @@ class Reading:
         if getattr(self.mechanism, "bounding", None) is not None:
             bounded: Any = self.mechanism  # its law depends on the count
             at = np.nextafter(points, -math.inf) if below else points
-            found = bounded.cdf(at, counts.astype(np.float64))
+            probabilities = bounded.cdf(at, counts.astype(np.float64))
         else:
             noise = points - counts
-            found = self.mechanism.cdf(np.nextafter(noise, -math.inf) if below else noise)
+            probabilities = self.mechanism.cdf(np.nextafter(noise, -math.inf) if below else noise)
         try:
-            chance = np.asarray(found, dtype=np.float64)
+            chance = np.asarray(probabilities, dtype=np.float64)
         except (TypeError, ValueError):
             chance = np.empty(0)
         if (
@@ -258,11 +258,11 @@ def readings(mechanism: Any, threshold: float = 0.5) -> tuple[list[Reading], boo
     each = list(mechanism) if many else [mechanism]
     if not each:
         raise ParameterError("'mechanism' must hold at least one mechanism (got an empty list).")
-    for one in each:
-        if isinstance(one, type) or not callable(getattr(one, "cdf", None)):
-            named = one.__name__ if isinstance(one, type) else kind(one)
+    for noise in each:
+        if isinstance(noise, type) or not callable(getattr(noise, "cdf", None)):
+            named = noise.__name__ if isinstance(noise, type) else kind(noise)
             raise ParameterError(
                 f"'mechanism' must have a method 'cdf' (got {named}).",
                 "pdprivacy.mechanism.Laplace(epsilon=1, sensitivity=1), or scipy.stats.norm(scale=2).",
             )
-    return [Reading(one, limit) for one in each], many
+    return [Reading(noise, limit) for noise in each], many

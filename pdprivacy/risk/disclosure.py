@@ -109,11 +109,11 @@ def dr_ha(
     >>> dr_ha(counts, [Laplace(epsilon, sensitivity=1) for epsilon in (0.01, 1, 100)]).round(3)
     array([0.337, 0.451, 0.667])
     """
-    asked = RiskMeasure(measure, method, alpha, sizes, zero_truncated, partial, attack, threshold)
+    risk_measure = RiskMeasure(measure, method, alpha, sizes, zero_truncated, partial, attack, threshold)
     check_one_of("average", average, AVERAGES)
-    noises, many = readings(mechanism, asked.threshold)
+    noises, many = readings(mechanism, risk_measure.threshold)
     table = counts if isinstance(counts, Cells) else _table(counts)
-    fitted = asked.fit(table)
+    fitted = risk_measure.fit(table)
     if method == "monte_carlo":
         if isinstance(table, Cells):
             raise ParameterError("method='monte_carlo' needs the table of counts itself.")
@@ -203,7 +203,7 @@ class FittedRisk:
     ``alpha``: (K,) for the shrinkage measures, else None. ``sizes``: for the marginal measures, else None.
     """
 
-    asked: RiskMeasure
+    risk_measure: RiskMeasure
     cells: Cells
     alpha: Floats | None
     sizes: Sizes | None
@@ -220,17 +220,17 @@ class FittedRisk:
     ) -> Simulated:
         """Return simulated risks as arrays, one entry per noise, with independent errors."""
         generator = simulator(rng)
-        found = [
+        simulations = [
             simulate(
                 table,
                 noise.mechanism,
-                self.asked.measure,
+                self.risk_measure.measure,
                 average,
                 alpha=self.alpha,
                 sizes=self.sizes,
-                partial=self.asked.partial,
-                attack=self.asked.attack,
-                threshold=self.asked.threshold,
+                partial=self.risk_measure.partial,
+                attack=self.risk_measure.attack,
+                threshold=self.risk_measure.threshold,
                 draws=draws,
                 postprocess=postprocess,
                 rng=generator,
@@ -238,7 +238,7 @@ class FittedRisk:
             )
             for noise in noises
         ]
-        return Simulated(*(np.array(each) for each in zip(*found, strict=True)))
+        return Simulated(*(np.array(each) for each in zip(*simulations, strict=True)))
 
     def risks(self, noises: Sequence[Reading], average: Average | None = None) -> Floats:
         """Return (E, U), the risk of each composition, or averages (E,) over the cells.
@@ -259,10 +259,10 @@ class FittedRisk:
         largest = int(self.cells.sizes.max())
         if self.sizes is not None:
             largest = max(largest, int(self.sizes.values.max()))
-        most = MOST_RECORDS.get(self.asked.measure, largest)
+        most = MOST_RECORDS.get(self.risk_measure.measure, largest)
         if largest > most:
             raise ParameterError(
-                f"The {self.asked.measure} risk is computed for cells of at most {most:.0e} records.",
+                f"The {self.risk_measure.measure} risk is computed for cells of at most {most:.0e} records.",
                 'measure="local".',
             )
 
@@ -280,18 +280,18 @@ class FittedRisk:
 
     def _blocks(self, noises: Sequence[Reading]) -> Iterator[tuple[Any, Any, Floats]]:
         """Yield the risks block by block: the noises, the compositions, and their risks."""
-        asked, cells, every = self.asked, self.cells, slice(None)
+        measure, cells, every = self.risk_measure, self.cells, slice(None)
         each: Iterator[Floats]
-        if asked.method == "published":
-            each = (published(cells, one, asked.measure, self.alpha, self.sizes) for one in noises)
-        elif asked.attack == "plurality":
-            each = (plurality_risk(cells, one) for one in noises)
-        elif asked.attack == "probabilistic":
-            each = (probabilistic_risk(cells, one) for one in noises)
-        elif asked.measure == "local":
-            each = exact_risk.local(cells, noises, asked.partial)
-        elif asked.measure == "expected":
-            yield from ((every, *block) for block in exact_risk.expected(cells, noises, asked.partial))
+        if measure.method == "published":
+            each = (published(cells, reading, measure.measure, self.alpha, self.sizes) for reading in noises)
+        elif measure.attack == "plurality":
+            each = (plurality_risk(cells, reading) for reading in noises)
+        elif measure.attack == "probabilistic":
+            each = (probabilistic_risk(cells, reading) for reading in noises)
+        elif measure.measure == "local":
+            each = exact_risk.local(cells, noises, measure.partial)
+        elif measure.measure == "expected":
+            yield from ((every, *block) for block in exact_risk.expected(cells, noises, measure.partial))
             return
         else:
             yield every, every, self._modelled(noises)
@@ -300,7 +300,7 @@ class FittedRisk:
 
     def _modelled(self, noises: Sequence[Reading]) -> Floats:
         """Return averages (E, U) over a model of the counts."""
-        cells, partial = self.cells, self.asked.partial
+        cells, partial = self.cells, self.risk_measure.partial
         if self.alpha is None:
             assert self.sizes is not None
             return exact_risk.marginal(cells, self.sizes, noises, partial)

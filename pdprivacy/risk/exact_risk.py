@@ -85,19 +85,19 @@ def local(cells: Cells, readings: Sequence[Reading], partial: bool = False) -> I
     >>> list(local(Cells.of([[2, 1, 1]]), [Reading(OnlyNoise())]))
     [array([0.375])]
     """
-    values, place = np.unique(cells.compositions, return_inverse=True)
-    place = np.ascontiguousarray(place.reshape(cells.compositions.shape).T)
+    values, positions = np.unique(cells.compositions, return_inverse=True)
+    positions = np.ascontiguousarray(positions.reshape(cells.compositions.shape).T)
     share = cells.compositions.T / cells.sizes if partial else None
     for reading in readings:
         hidden = reading.empty(values)
         seen = np.where(values > 0, 1 - hidden, 0.0)
-        none, one = np.ones(place.shape[1]), np.zeros(place.shape[1])
-        for label, at in enumerate(place):
+        none, exactly_one = np.ones(positions.shape[1]), np.zeros(positions.shape[1])
+        for label, at in enumerate(positions):
             q, there = hidden[at], seen[at]
-            one *= q
-            one += none * (there if share is None else there * share[label])
+            exactly_one *= q
+            exactly_one += none * (there if share is None else there * share[label])
             none *= q
-        yield one
+        yield exactly_one
 
 
 def expected(
@@ -158,14 +158,14 @@ def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
     All compositions of a block use the longest length, if that takes less time than another block.
     """
     distinct, numbers = (each[::-1].tolist() for each in np.unique(lengths, return_counts=True))
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for period, number in zip(distinct, numbers, strict=True):
-        longest = found[-1][1] if found else period
-        if found and EACH * number * labels * (longest - period) <= JOINED:
-            found[-1] = period, longest
+        longest = ranges[-1][1] if ranges else period
+        if ranges and EACH * number * labels * (longest - period) <= JOINED:
+            ranges[-1] = period, longest
         else:
-            found.append((period, period))
-    return found
+            ranges.append((period, period))
+    return ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,36 +191,36 @@ class _Block:
 
     def risks(self, readings: Sequence[Reading], partial: bool) -> Floats:
         """Return the risks (E, C)."""
-        found = np.zeros((len(readings), len(self.place)))
+        risks = np.zeros((len(readings), len(self.place)))
         hidden = self.series.hidden(readings)
         rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
         if rows.size:
-            kept, place = np.unique(self.place[rows], return_inverse=True)
+            kept, positions = np.unique(self.place[rows], return_inverse=True)
             below, there = self.series.at(kept).transforms(hidden.at(kept), partial)
-            joined = self._series_product(place.reshape(len(rows), -1), below, there)
-            found[:, rows] = joined / self.at_size[rows]
+            joined = self._coefficients_at_sizes(positions.reshape(len(rows), -1), below, there)
+            risks[:, rows] = joined / self.at_size[rows]
         if partial:
-            found /= self.sizes
-        return np.clip(found, 0.0, 1.0)
+            risks /= self.sizes
+        return np.clip(risks, 0.0, 1.0)
 
     def _visible(self, hidden: Floats) -> Integers:
         """Return the rows whose risk is not negligible; ``hidden``: (D,), the largest mass that is hidden."""
-        none, one = np.ones(len(self.place)), np.zeros(len(self.place))
+        none, exactly_one = np.ones(len(self.place)), np.zeros(len(self.place))
         for column in self.place.T:
             q = hidden[column]
-            one = one * q + none
+            exactly_one = exactly_one * q + none
             none = none * q
-        return np.flatnonzero(one > NEGLIGIBLE * self.at_size)
+        return np.flatnonzero(exactly_one > NEGLIGIBLE * self.at_size)
 
-    def _series_product(self, place: Integers, below: Complex, there: Complex) -> Floats:
+    def _coefficients_at_sizes(self, positions: Integers, below: Complex, there: Complex) -> Floats:
         """Return the coefficients (E, C) at the size of each row."""
-        beginnings, node = PrefixTree.of(place[:, :-1])
-        none, one = beginnings.products(below, there)
+        beginnings, node = PrefixTree.of(positions[:, :-1])
+        none, exactly_one = beginnings.products(below, there)
         # The coefficient is the mean of the transform: a scalar product of real vectors.
-        ends, last = np.unique(place[:, -1], return_inverse=True)
+        ends, last = np.unique(positions[:, -1], return_inverse=True)
         last = last.reshape(-1)
         right = [(part[:, ends].conj() * self.series.weights).view(np.float64) for part in (there, below)]
-        left = [part.view(np.float64) for part in (none, one)]
+        left = [part.view(np.float64) for part in (none, exactly_one)]
         if none.shape[1] * len(ends) <= 16 * len(node):
             table = _product(left[0], right[0]) + _product(left[1], right[1])
             return np.asarray(table[:, node, last])
@@ -398,12 +398,12 @@ class Series:
 
         The second transform is of positive counts; with ``partial``, its masses are multiplied by the count.
         """
-        place = np.arange(self.length)
-        angle = 2 * np.pi / self.period * place
+        frequencies = np.arange(self.length)
+        angle = 2 * np.pi / self.period * frequencies
         roots = np.exp(-2j * np.pi / self.period * np.arange(self.period))
 
         def turned(by: Integers) -> Complex:
-            return np.asarray(roots[(by % self.period)[:, np.newaxis] * place % self.period])
+            return np.asarray(roots[(by % self.period)[:, np.newaxis] * frequencies % self.period])
 
         shift, back = turned(self.first - self.centres), turned(-self.centres)
         below = self._folded(hidden.masses) * shift
@@ -411,7 +411,7 @@ class Series:
         rates = self.rates[:, np.newaxis]
         whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle))) * back
         if partial:
-            there = rates * roots[place] * whole - self._folded(hidden.masses * hidden.counts) * shift
+            there = rates * roots[frequencies] * whole - self._folded(hidden.masses * hidden.counts) * shift
         else:
             nobody = np.exp(-rates) * back
             there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
@@ -433,13 +433,13 @@ class PrefixTree:
     steps: tuple[tuple[Integers, Integers], ...]
 
     @classmethod
-    def of(cls, place: Integers) -> tuple[PrefixTree, Integers]:
+    def of(cls, positions: Integers) -> tuple[PrefixTree, Integers]:
         """Return the tree of rows (C, K) in lexicographic order, and the node (C,) where each row ends."""
-        new = np.zeros(len(place), dtype=bool)
+        new = np.zeros(len(positions), dtype=bool)
         new[0] = True
-        node = np.zeros(len(place), dtype=np.int64)
+        node = np.zeros(len(positions), dtype=np.int64)
         steps = []
-        for column in place.T:
+        for column in positions.T:
             new[1:] |= column[1:] != column[:-1]
             starts = np.flatnonzero(new)
             steps.append((node[starts], column[starts]))
@@ -454,13 +454,13 @@ class PrefixTree:
     def products(self, below: Complex, there: Complex) -> tuple[Complex, Complex]:
         """Return the products (E, nodes, length) with all labels read as empty, and with all but one."""
         none = np.ones((below.shape[0], 1, below.shape[2]), dtype=np.complex128)
-        one = np.zeros_like(none)
-        for parent, place in self.steps:
-            hidden, none, one = below[:, place], none[:, parent], one[:, parent]
-            one *= hidden
-            one += none * there[:, place]
+        exactly_one = np.zeros_like(none)
+        for parent, position in self.steps:
+            hidden, none, exactly_one = below[:, position], none[:, parent], exactly_one[:, parent]
+            exactly_one *= hidden
+            exactly_one += none * there[:, position]
             none *= hidden
-        return none, one
+        return none, exactly_one
 
 
 DIRECT = 2048
@@ -485,14 +485,14 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
     >>> shrinkage(np.array([1, 10]), np.ones(2), [Reading(OnlyNoise())]).round(3)
     array([[0.25 , 0.455]])
     """
-    found = np.zeros((len(readings), len(sizes)))
+    risks_by_size = np.zeros((len(readings), len(sizes)))
     for start, stop in _near(sizes, float(alpha.sum())):
         wanted, largest = sizes[start:stop], int(sizes[stop - 1])
         masses = [_negative_binomial(each, largest, float(alpha.sum())) for each in alpha]
         whole = masses[0]
         for mass in masses[1:]:
             whole = _series_product(whole, mass)
-        for place, reading in enumerate(readings):
+        for level, reading in enumerate(readings):
             q = np.zeros(largest + 1)
             reach = reading.reach(largest + 1)
             q[:reach] = reading.empty(np.arange(reach))
@@ -500,14 +500,14 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
             there[0] = 0.0
             if partial:
                 there *= np.arange(largest + 1)
-            none, one = np.ones(1), np.zeros(1)
+            none, exactly_one = np.ones(1), np.zeros(1)
             for mass in masses:
                 hidden = q * mass
-                one = _series_product(one, hidden) + _series_product(none, there * mass)
+                exactly_one = _series_product(exactly_one, hidden) + _series_product(none, there * mass)
                 none = _series_product(none, hidden)
-            risks = one[wanted] / whole[wanted]
-            found[place, start:stop] = risks / wanted if partial else risks
-    return np.clip(found, 0.0, 1.0)
+            risks = exactly_one[wanted] / whole[wanted]
+            risks_by_size[level, start:stop] = risks / wanted if partial else risks
+    return np.clip(risks_by_size, 0.0, 1.0)
 
 
 def _near(sizes: Integers, total: float) -> Iterator[tuple[int, int]]:
@@ -544,12 +544,12 @@ def _series_product(first: Floats, second: Floats) -> Floats:
     from scipy.signal import fftconvolve
 
     # Nearly all mass may be at 0, and a transform would lose the small masses.
-    found = np.zeros(length)
-    found[: second.size] = first[0] * second
-    found[: first.size] += second[0] * first
-    found[0] -= first[0] * second[0]
-    found[2:] += np.maximum(fftconvolve(first[1:], second[1:])[: length - 2], 0.0)
-    return found
+    product = np.zeros(length)
+    product[: second.size] = first[0] * second
+    product[: first.size] += second[0] * first
+    product[0] -= first[0] * second[0]
+    product[2:] += np.maximum(fftconvolve(first[1:], second[1:])[: length - 2], 0.0)
+    return product
 
 
 # ---------------------------------------------------------------- over the sizes of cells
@@ -560,10 +560,10 @@ def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: b
 
     It is exact to about 1e-12.
     """
-    proportions, place = np.unique(
+    proportions, inverse = np.unique(
         cells.compositions / cells.sizes[:, np.newaxis], axis=0, return_inverse=True
     )
-    found = np.zeros((len(readings), len(proportions)))
+    risks = np.zeros((len(readings), len(proportions)))
     for start, stop in _groups(sizes.values):
         wanted, chances = sizes.values[start:stop], sizes.chances[start:stop]
         rate = (float(wanted[0]) + float(wanted[-1])) / 2
@@ -575,8 +575,8 @@ def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: b
         most = max(1, MARGINAL_NUMBERS // (period * max(1, min(len(readings), READINGS))))
         for row in range(0, len(proportions), most):
             rows = slice(row, row + most)
-            found[:, rows] += _at_sizes(proportions[rows], rate, period, wanted, factor, readings, partial)
-    return np.clip(found[:, place.reshape(-1)], 0.0, 1.0)
+            risks[:, rows] += _at_sizes(proportions[rows], rate, period, wanted, factor, readings, partial)
+    return np.clip(risks[:, inverse.reshape(-1)], 0.0, 1.0)
 
 
 def _groups(values: Integers) -> Iterator[tuple[int, int]]:
@@ -599,19 +599,19 @@ def _at_sizes(
     partial: bool,
 ) -> Floats:
     """Return (E, C), the sum over sizes of ``factor`` times the coefficient at the size."""
-    values, place = np.unique(rate * proportions, return_inverse=True)
-    place = place.reshape(proportions.shape)
+    values, positions = np.unique(rate * proportions, return_inverse=True)
+    positions = positions.reshape(proportions.shape)
     series = Series.of(values, period)
-    beginnings, node = PrefixTree.of(place)
-    centre = series.centres[place].sum(axis=1)
+    beginnings, node = PrefixTree.of(positions)
+    centre = series.centres[positions].sum(axis=1)
     offset = (wanted[np.newaxis, :] - centre[:, np.newaxis]) % period
-    found = np.empty((len(readings), len(proportions)))
+    risks = np.empty((len(readings), len(proportions)))
     for at in range(0, len(readings), READINGS):
         below, there = series.transforms(series.hidden(readings[at : at + READINGS]), partial)
         _, one = beginnings.products(below, there)
         coefficients = fft.irfft(one, period, axis=2)[:, node]
-        found[at : at + READINGS] = np.take_along_axis(coefficients, offset[np.newaxis], axis=2) @ factor
-    return found
+        risks[at : at + READINGS] = np.take_along_axis(coefficients, offset[np.newaxis], axis=2) @ factor
+    return risks
 
 
 def marginal_shrinkage(

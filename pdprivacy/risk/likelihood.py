@@ -116,12 +116,12 @@ def peaks_of(slope: Callable[[float], float], grid: Sequence[float], slopes: Seq
     """Return the peaks: the points where the slope changes sign from positive, between grid points."""
     from scipy.optimize import brentq
 
-    found = []
-    for place in range(len(grid) - 1):
-        if slopes[place] > 0 >= slopes[place + 1]:
-            root = brentq(slope, grid[place], grid[place + 1], xtol=1e-300, rtol=1e-15, maxiter=500)
-            found.append(float(root))
-    return found
+    peaks = []
+    for left in range(len(grid) - 1):
+        if slopes[left] > 0 >= slopes[left + 1]:
+            root = brentq(slope, grid[left], grid[left + 1], xtol=1e-300, rtol=1e-15, maxiter=500)
+            peaks.append(float(root))
+    return peaks
 
 
 def log_grid(low: float, high: float, per_decade: int) -> list[float]:

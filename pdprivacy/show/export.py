@@ -177,10 +177,12 @@ def _read(released: Any, note: Any = True) -> tuple[View, Table]:
 
 def _heads(table: Table) -> list[str]:
     """Return one line of heads: the labels of all levels of a column in one text."""
-    names = [str(one) for one in table.head] or [""] * table.heads
+    names = [str(header) for header in table.head] or [""] * table.heads
     levels = []
     for row in table.above:
-        title, *parts = [text for one in row for text in [str(one.text)] * one.columns][table.heads - 1 :]
+        title, *parts = [text for header in row for text in [str(header.text)] * header.columns][
+            table.heads - 1 :
+        ]
         levels.append([f"{title}: {part}" if title else part for part in parts])
     labels = map(", ".join, zip(*levels, strict=True)) if levels else names[table.heads :]
     return [*names[: table.heads], *labels]
@@ -229,13 +231,13 @@ def _numbers(view: View, table: Table) -> list[Cells]:
     head = [*labels, *(text for name in names for text in (name, f"± {name}")[:width])]
     rows: list[Cells] = [[(text,) for text in head]]
     levels = [index.get_level_values(level).tolist() for level in range(index.nlevels)]
-    columns = [view.table.iloc[:, place].tolist() for place in range(shape[1])]
-    for place, line in enumerate(pairs):
-        cells: Cells = [(level[place],) for level in levels]
+    columns = [view.table.iloc[:, position].tolist() for position in range(shape[1])]
+    for position, line in enumerate(pairs):
+        cells: Cells = [(level[position],) for level in levels]
         for column, (shown, error) in zip(columns, line, strict=True):
             # the error of a date is a text with its unit
             half = float(error.replace(",", "")) if error and "unit" not in view.facts.error else error
-            cells += ((column[place], shown if error else ""), (half, error))[:width]
+            cells += ((column[position], shown if error else ""), (half, error))[:width]
         rows.append(cells)
     return rows
 

@@ -118,15 +118,15 @@ class Table:
         if self.caption:
             lines.append(f'<caption style="{CAPTION}">{escape(self.caption)}</caption>')
         above = [_header_cells(row, left) for row in self.above]
-        above.append(_header_cells([Spanning(one) for one in self.head], left))
+        above.append(_header_cells([Spanning(cell) for cell in self.head], left))
         lines += [f'<thead style="{HEAD}">', *(f"<tr>{row}</tr>" for row in above if row), "</thead>"]
         lines.append("<tbody>")
         for row in self.rows:
             cells = (
-                f'<th scope="row"{LEFT}>{escape(one)}</th>'
-                if place < self.heads
-                else f"<td{LEFT if place in left else ''}>{escape(one)}</td>"
-                for place, one in enumerate(row)
+                f'<th scope="row"{LEFT}>{escape(cell)}</th>'
+                if column < self.heads
+                else f"<td{LEFT if column in left else ''}>{escape(cell)}</td>"
+                for column, cell in enumerate(row)
             )
             lines.append(f"<tr>{''.join(cells)}</tr>")
         return Markup("".join([*lines, "</tbody></table>"]))
@@ -147,12 +147,12 @@ def aligned(rows: Sequence[Sequence[object]], left: Collection[int]) -> str:
     >>> aligned([["age", 31], ["income", 5]], {0})
     'age     31\nincome   5'
     """
-    texts = [[str(one) for one in row] for row in rows]
+    texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return "\n".join(
         "  ".join(
-            one.ljust(width) if at in left else one.rjust(width)
-            for at, (one, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if at in left else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in texts
     )
@@ -160,13 +160,13 @@ def aligned(rows: Sequence[Sequence[object]], left: Collection[int]) -> str:
 
 def _header_cells(row: Sequence[Spanning], left: Collection[int]) -> str:
     """Return the cells of a header row, each above one or more columns."""
-    cells, place = [], 0
-    for one in row:
-        kind = f'scope="col"{LEFT if place in left else ""}'
-        if one.columns > 1:
-            kind = f'scope="colgroup" colspan="{one.columns}"'
-        cells.append(f"<th {kind}>{escape(one.text)}</th>")
-        place += one.columns
+    cells, column = [], 0
+    for header in row:
+        kind = f'scope="col"{LEFT if column in left else ""}'
+        if header.columns > 1:
+            kind = f'scope="colgroup" colspan="{header.columns}"'
+        cells.append(f"<th {kind}>{escape(header.text)}</th>")
+        column += header.columns
     return "".join(cells)
 
 

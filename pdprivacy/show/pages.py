@@ -227,18 +227,18 @@ def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[tuple[Floats, Float
     if len(set(names)) < len(names):
         return None, ""
     lower, upper = (np.full(table.shape, np.nan) for _ in range(2))
-    at = {name: place for place, name in enumerate(names)}
+    at = {name: position for position, name in enumerate(names)}
     if {"error", "lower", "upper"} <= set(names):
         legend = COMPARED
         for end, name in ((lower, "lower"), (upper, "upper")):
             end[:, at["error"]] = value[:, at[name]]
     else:
-        for one, place in at.items():
-            first, *rest = one if isinstance(one, tuple) else (one,)
-            error = ("standard_error", *rest) if isinstance(one, tuple) else "standard_error"
+        for name_of_column, position in at.items():
+            first, *rest = name_of_column if isinstance(name_of_column, tuple) else (name_of_column,)
+            error = ("standard_error", *rest) if isinstance(name_of_column, tuple) else "standard_error"
             if first in ("risk", "tvd") and error in at:
                 half = NORMAL * value[:, at[error]]
-                lower[:, place], upper[:, place] = value[:, place] - half, value[:, place] + half
+                lower[:, position], upper[:, position] = value[:, position] - half, value[:, position] + half
     return (lower[:, columns], value[:, columns], upper[:, columns]), legend
 
 
@@ -300,13 +300,13 @@ def ledger_html(ledger: Ledger) -> str:
         return markup.warning(f"{called}: {error}")
     head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
     rows = []
-    for name, one in budgets.to_dict("index").items():
-        amounts = [f"{one['currency']} {one[what]:.12g}" for what in head[1:4]]
-        if one["currency"] != "rho":
-            deltas = (one[f"{what}_delta"] for what in head[1:4])
+    for name, budget in budgets.to_dict("index").items():
+        amounts = [f"{budget['currency']} {budget[what]:.12g}" for what in head[1:4]]
+        if budget["currency"] != "rho":
+            deltas = (budget[f"{what}_delta"] for what in head[1:4])
             amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
-        unit = one["neighbors"] if isinstance(one["neighbors"], str) else ""  # none before it is used
-        rows.append([name, *amounts, one["accounting"], unit, f"{one['charges']:,}"])
+        unit = budget["neighbors"] if isinstance(budget["neighbors"], str) else ""  # none before it is used
+        rows.append([name, *amounts, budget["accounting"], unit, f"{budget['charges']:,}"])
     return markup.table(head, rows, caption=called, text={4, 5})
 
 

@@ -126,8 +126,8 @@ class LabelScores:
 
     def tables(self, counts: Integers) -> Sequence[Integers]:
         """Return the counts of each group."""
-        found: Integers = np.reshape(counts, (self.groups, -1))
-        return list(found)
+        per_group: Integers = np.reshape(counts, (self.groups, -1))
+        return list(per_group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ class Quantile:
         rank that is `cut` in this way does not outweigh these steps.
         """
         least = 0 if self.keys else self.scope.row_bounds(nullable=self.quantity.column.nullable)[0]
-        found = self._outweighing(scale)
-        return max(min(found, least // 2), 1) if least else found
+        rank = self._outweighing(scale)
+        return max(min(rank, least // 2), 1) if least else rank
 
     def cut(self, scale: float) -> bool:
         """Return whether half of the public lower bound of the number of records limits `rank`."""

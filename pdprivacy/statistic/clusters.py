@@ -77,29 +77,29 @@ def packed(count: int, dimensions: int, source: Source) -> tuple[Floats, float]:
     (1.0, (1, 2))
     """
     low, high = 0.0, 1.0
-    found, tried = None, high
-    while found is None or high - low > high / 64:
+    centres, tried = None, high
+    while centres is None or high - low > high / 64:
         points = _packed(count, dimensions, tried, source)
         if points is None:
             high = tried
         else:
-            found, low = points, tried
+            centres, low = points, tried
         tried = (low + high) / 2
-    return found, low
+    return centres, low
 
 
 def _packed(count: int, dimensions: int, distance: float, source: Source) -> Floats | None:
     points = np.empty((count, dimensions))
-    for place in range(count):
+    for position in range(count):
         for _ in range(TRIES // TOGETHER):
             words = source.words(TOGETHER * dimensions, np.uint32).reshape(TOGETHER, dimensions)
             drawn = (words.astype(np.float64) / 2**31 - 1) * (1 - distance)
-            squares = np.zeros((TOGETHER, place))
+            squares = np.zeros((TOGETHER, position))
             for axis in range(dimensions):
-                squares += (drawn[:, axis, np.newaxis] - points[:place, axis]) ** 2
+                squares += (drawn[:, axis, np.newaxis] - points[:position, axis]) ** 2
             fitting = np.flatnonzero(squares.min(axis=1, initial=np.inf) >= (2 * distance) ** 2)
             if len(fitting):
-                points[place] = drawn[fitting[0]]
+                points[position] = drawn[fitting[0]]
                 break
         else:
             return None
@@ -161,12 +161,12 @@ class Clusters(Statistic):
         counts = noisy[0]
         rows, empty = np.maximum(counts.values, 1.0), counts.values < 1
         values, errors = np.empty(self.centers.shape), np.empty(self.centers.shape)
-        for place, (q, total) in enumerate(zip(self.quantities, noisy[1:], strict=True)):
+        for column, (q, total) in enumerate(zip(self.quantities, noisy[1:], strict=True)):
             offset = np.clip(total.values / rows, q.lower - q.center, q.upper - q.center)
             moved = np.clip(q.center + offset, q.lower, q.upper)
-            values[:, place] = np.where(empty, self.centers[:, place], moved)
+            values[:, column] = np.where(empty, self.centers[:, column], moved)
             error = np.hypot(total.std, offset * counts.std) / rows
-            errors[:, place] = np.where(empty, math.nan, error)
+            errors[:, column] = np.where(empty, math.nan, error)
 
         def interval(level: float) -> Ends:
             ends = [
@@ -256,7 +256,7 @@ class Medians:
     def distances(self, first: Integers) -> Steps:
         """Return the distances from these points of the universe to all its points, in whole steps."""
         places, widest = self._scaled
-        found = np.zeros((len(first), len(places)), dtype=np.uint16)
+        distances = np.zeros((len(first), len(places)), dtype=np.uint16)
         rows = max((1 << 18) // len(places), 1)
         for start in range(0, len(first), rows):
             some = first[start : start + rows]
@@ -264,8 +264,8 @@ class Medians:
             for axis in places.T:
                 squares += (axis[some, np.newaxis] - axis) ** 2
             whole = np.rint(np.sqrt(squares) * (DIAMETER / (widest or 1.0)))
-            found[start : start + rows] = np.minimum(whole, DIAMETER)
-        return found
+            distances[start : start + rows] = np.minimum(whole, DIAMETER)
+        return distances
 
     @property
     def read(self) -> Read:
@@ -319,7 +319,7 @@ def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
     first = near[:, 0].astype(np.float64)
     second = near[:, 1].astype(np.float64) if size > 1 else np.full(len(near), float(DIAMETER))
     stayed, costs = np.zeros(universe), np.zeros((size, universe))
-    found, with_first = np.empty((2, ROWS, COLUMNS))
+    scratch, with_first = np.empty((2, ROWS, COLUMNS))
     for start in range(0, len(counts), ROWS):
         block = slice(start, start + ROWS)
         some = len(counts[block])
@@ -330,7 +330,7 @@ def _swaps(distances: Steps, counts: Floats, chosen: Sequence[int]) -> Integers:
         for left in range(0, universe, COLUMNS):
             columns = slice(left, left + COLUMNS)
             some_of = distances[order[block], columns]
-            near_by, kept = found[:some, : some_of.shape[1]], with_first[:some, : some_of.shape[1]]
+            near_by, kept = scratch[:some, : some_of.shape[1]], with_first[:some, : some_of.shape[1]]
             np.copyto(near_by, some_of)
             np.minimum(near_by, first[block, np.newaxis], out=kept)
             np.minimum(near_by, second[block, np.newaxis], out=near_by)

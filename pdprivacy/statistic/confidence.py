@@ -76,14 +76,14 @@ class Tail:
         # in units of the largest deviation, as powers of large doubles may overflow
         unit = deviations.max(axis=-1)
         deviations = deviations / np.where(unit > 0, unit, 1.0)[..., np.newaxis]
-        found = _factor(self.law.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
+        width = _factor(self.law.order, level) * np.sqrt((times * deviations**2).sum(axis=-1))
         if self.bounding is not None:
             cumulants = _cumulants(self.law, self.bounding)
             sums = [(times * deviations**power).sum(axis=-1) for power in (1, 2, 3, 4)]
             q = (1 + level) / 2 if self.bounding == "clamp" else level
             bound = _cornish_fisher(q, [k * s for k, s in zip(cumulants, sums, strict=True)])
-            found = np.maximum(found, bound)
-        return (found + self.law.coarseness / std) * unit
+            width = np.maximum(width, bound)
+        return (width + self.law.coarseness / std) * unit
 
 
 LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
@@ -164,13 +164,13 @@ def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> t
     inner = np.where(inner < 0, inner, -1.0)
     was_inner = np.zeros(far.shape, dtype=np.int8)
     for _ in range(MOST_STEPS if not whole.all() else 0):
-        place = near + (far - near) * (inner / (inner - outer))
-        found = excess(place)
-        within = found <= 0
+        point = near + (far - near) * (inner / (inner - outer))
+        point_excess = excess(point)
+        within = point_excess <= 0
         # an end that stays twice in a row counts half
-        inner = np.where(within, found, np.where(was_inner == -1, inner / 2, inner))
-        outer = np.where(within, np.where(was_inner == 1, outer / 2, outer), found)
-        near, far = np.where(within, place, near), np.where(within, far, place)
+        inner = np.where(within, point_excess, np.where(was_inner == -1, inner / 2, inner))
+        outer = np.where(within, np.where(was_inner == 1, outer / 2, outer), point_excess)
+        near, far = np.where(within, point, near), np.where(within, far, point)
         was_inner = np.where(within, 1, -1)
         if bool(np.all(whole | (np.abs(far - near) <= CLOSE * np.abs(far - start)))):
             break
@@ -318,7 +318,7 @@ def _bounded_weight(theta: Floats, shift: float, least: Floats, most: Floats, ro
     """
     all_least, all_most = least.min(axis=-1, keepdims=True), most.max(axis=-1, keepdims=True)
     own = np.abs(theta) * least.shape[-1] / np.maximum(rows, 1.0)
-    limits_per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
+    per_record = np.maximum(np.abs(theta + all_least - shift), np.abs(theta + all_most - shift))
     others = np.maximum(all_most - least, most - all_least)
-    weight: Floats = limits_per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
+    weight: Floats = per_record + own + 2 * np.maximum(np.abs(least), np.abs(most)) + others + own
     return weight

@@ -144,18 +144,27 @@ class Rows(Statistic):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        moved = self.scope.count_sensitivity()
-        found = []
+        count_sensitivity = self.scope.count_sensitivity()
+        parts = []
         for column, weight in zip(self.columns or (None,), self.weights or (Fraction(1),), strict=True):
             least, most = self.scope.row_bounds(nullable=column is not None and column.nullable)
             name = "rows" if column is None else part_name("count", column)
             # a public number of rows needs no bounds, and bounds need a range
             lower = Fraction(0 if most is not None else least)
             upper = None if most is None else Fraction(most)
-            found.append(
-                Part(name, weight, moved, moved**2, Fraction(1), counts=True, lower=lower, upper=upper)
+            parts.append(
+                Part(
+                    name,
+                    weight,
+                    count_sensitivity,
+                    count_sensitivity**2,
+                    Fraction(1),
+                    counts=True,
+                    lower=lower,
+                    upper=upper,
+                )
             )
-        return tuple(found)
+        return tuple(parts)
 
     @property
     def reads(self) -> tuple[Read, ...]:
@@ -181,13 +190,13 @@ class Distinct(Statistic):
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         largest = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
-        found = []
+        parts = []
         for column, weight in zip(self.columns, self.weights, strict=True):
             name, most, unit = part_name("nunique", column), len(column.labels("nunique")), Fraction(1)
             moved = min(largest, most)
             lower, upper = Fraction(0), Fraction(most)
-            found.append(Part(name, weight, moved, moved**2, unit, counts=True, lower=lower, upper=upper))
-        return tuple(found)
+            parts.append(Part(name, weight, moved, moved**2, unit, counts=True, lower=lower, upper=upper))
+        return tuple(parts)
 
     @property
     def reads(self) -> tuple[Read, ...]:

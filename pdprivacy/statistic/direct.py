@@ -87,11 +87,11 @@ class Direct(Statistic):
 
     @cached_property  # a release reads it several times, and many releases share it
     def parts(self) -> tuple[Part, ...]:
-        found = []
+        parts = []
         shares = self.weights if self.kind != "cov" else [Fraction(1, len(self._pairs))] * len(self._pairs)
         for (i, j), weight in zip(self._pairs, shares, strict=True):
-            moved = self._sensitivity(i, j)
-            finer = self._refinement(moved)
+            sensitivity_in_steps = self._sensitivity(i, j)
+            finer = self._refinement(sensitivity_in_steps)
             first, second = self.quantities[i], self.quantities[j]
             unit = first.unit if self.kind == "mean" else first.unit * second.unit
             columns = (first.column,) if i == j else (first.column, second.column)
@@ -100,12 +100,12 @@ class Direct(Statistic):
             lower, upper, limits = self._bounds(i, j)
             unit /= finer
             # the statistic is rounded to the finer unit, which can add one step to a difference
-            steps = math.floor(moved * finer) + 1
+            steps = math.floor(sensitivity_in_steps * finer) + 1
             if lower is not None and upper is not None:
                 least, most = _ends(lower, upper, unit)
                 steps = max(min(steps, most - least), 1)
-            found.append(Part(name, weight, steps, steps**2, unit, lower=lower, upper=upper, limits=limits))
-        return tuple(found)
+            parts.append(Part(name, weight, steps, steps**2, unit, lower=lower, upper=upper, limits=limits))
+        return tuple(parts)
 
     def _bounds(self, i: int, j: int) -> tuple[Fraction | None, Fraction | None, Limits | None]:
         """Return the bounds of an entry: of a mean (from the centre), a variance or a covariance."""
@@ -155,19 +155,20 @@ class Direct(Statistic):
             whole_numbers.append([whole])
         return whole_numbers
 
-    def _entries(self, rows: int, *found: Any) -> list[Fraction]:
+    def _entries(self, rows: int, *answers: Any) -> list[Fraction]:
         """Return the exact statistic per entry, in grid steps or their products, of columns without nulls."""
         if self.kind == "mean":
-            return [Fraction(one.sums[0][0], rows) for one in found]
+            return [Fraction(grouped_sums.sums[0][0], rows) for grouped_sums in answers]
         if self.keys:
-            (sums,) = found
+            (sums,) = answers
             spare = rows - self.groups
             return [
                 sum(
                     (
-                        sums.products[i, j][group] - Fraction(sums.sums[i][group] * sums.sums[j][group], held)
-                        for group, held in enumerate(sums.rows)
-                        if held
+                        sums.products[i, j][group]
+                        - Fraction(sums.sums[i][group] * sums.sums[j][group], rows_of_group)
+                        for group, rows_of_group in enumerate(sums.rows)
+                        if rows_of_group
                     ),
                     Fraction(0),
                 )
@@ -175,12 +176,15 @@ class Direct(Statistic):
                 for i, j in self._pairs
             ]
         if self.kind == "cov":
-            entries = [(found[0], i, j) for i, j in self._pairs]
+            entries = [(answers[0], i, j) for i, j in self._pairs]
         else:
-            entries = [(sums, 0, 0) for sums in found]
+            entries = [(sums, 0, 0) for sums in answers]
         return [
-            Fraction(rows * one.products[i, j][0] - one.sums[i][0] * one.sums[j][0], rows * (rows - 1))
-            for one, i, j in entries
+            Fraction(
+                rows * grouped_sums.products[i, j][0] - grouped_sums.sums[i][0] * grouped_sums.sums[j][0],
+                rows * (rows - 1),
+            )
+            for grouped_sums, i, j in entries
         ]
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:

@@ -243,10 +243,10 @@ class Scope:
         """Return the sensitivity of a sum of terms in [low, high], at least one step."""
         if low == high:
             return max(abs(low), 1) * self.contribution
-        moved = sensitivity.sum(
+        change = sensitivity.sum(
             Fraction(low), Fraction(high), neighbors=self.neighbors, may_vanish=self.filtered or nullable
         )
-        return int(moved) * self.contribution
+        return int(change) * self.contribution
 
     @lru_cache(maxsize=1024)  # noqa: B019
     def count_sensitivity(self) -> int:
@@ -354,8 +354,8 @@ class Answer:
         fields: dict[str, Any] = {name: moved(getattr(self, name)) for name in NUMBERS}
         fields["interval"] = None if self.interval is None else interval
         for name in ("uncounted", "effective_rows"):
-            found = getattr(self, name)
-            fields[name] = None if found is None else moved(found)
+            numbers_of_field = getattr(self, name)
+            fields[name] = None if numbers_of_field is None else moved(numbers_of_field)
         return replace(self, **fields)
 
 
@@ -429,8 +429,8 @@ class Read:
 
     def on(self, engine: Engine) -> Any:
         """Return the exact answer of the engine."""
-        found = getattr(engine, self.name)
-        return found if self.name == "rows" else found(*self.args, **dict(self.options))
+        answer = getattr(engine, self.name)
+        return answer if self.name == "rows" else answer(*self.args, **dict(self.options))
 
 
 ROWS = Read("rows")
@@ -487,8 +487,8 @@ class Statistic(Protocol):
 def part_of_counts(scope: Scope, groups: int | None, name: str, weight: Fraction) -> Part:
     """Return the part that counts records per declared group, or all records if ``groups`` is None."""
     count, size, l0 = scope.count_sensitivity(), groups or 1, scope.l0 if groups else 1
-    moved = scope.table_sensitivities() if groups else (count, count**2)
-    return Part(name, weight, *moved, Fraction(1), size, counts=True, l0=l0, lower=Fraction(0))
+    sensitivities = scope.table_sensitivities() if groups else (count, count**2)
+    return Part(name, weight, *sensitivities, Fraction(1), size, counts=True, l0=l0, lower=Fraction(0))
 
 
 def part_of_sums(
@@ -540,17 +540,17 @@ def part_name(what: str, *columns: Column) -> str:
     return f"{what} of {', '.join([str(column.name) for column in columns])}"
 
 
-def limits_per_record(place: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
-    """Return the limits of sums of terms in [low, high] units over the records counted by part ``place``.
+def limits_per_record(position: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:
+    """Return the limits of sums of terms in [low, high] units over records that an earlier part counts.
 
-    ``pooled``: whether there is one sum over all groups that the part counts.
+    ``position``: that of the counting part. ``pooled``: whether there is one sum over all groups.
     """
     least, most = low * float(unit), high * float(unit)
 
     def limits(noisy: Sequence[Noisy]) -> tuple[Any, Any]:
-        rows = np.maximum(noisy[place].values, 0.0)
-        held = float(rows.sum()) if pooled or rows.size == 1 else rows
-        return held * least, held * most
+        rows = np.maximum(noisy[position].values, 0.0)
+        counted = float(rows.sum()) if pooled or rows.size == 1 else rows
+        return counted * least, counted * most
 
     return limits
 

@@ -221,9 +221,9 @@ class Covariance(Statistic):
         size, counts = len(self.quantities), noisy[0]
         values, errors = np.full((2, size, size), np.nan)
         pooled = bool(self.keys)
-        for place, (i, j) in enumerate(self._pairs):
+        for position, (i, j) in enumerate(self._pairs):
             shift = shift_of(self.quantities[i]) if i == j else 0.0
-            entry, own = ([i, j], [j, i]), noisy[1 + size + place]
+            entry, own = ([i, j], [j, i]), noisy[1 + size + position]
             values[entry], errors[entry] = covariances(
                 counts, noisy[1 + i], noisy[1 + j], own, shift, pooled=pooled
             )
@@ -332,9 +332,9 @@ def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
 
     def table(columns: Sequence[Sequence[Any]]) -> Floats:
         numbers = np.empty((len(columns[0]), answers[0].values.size, len(columns)))
-        for place, column in enumerate(columns):
+        for position, column in enumerate(columns):
             for row, values in enumerate(column):
-                numbers[row, :, place] = values
+                numbers[row, :, position] = values
         return numbers if per_group else numbers[:, 0]
 
     def interval(level: float) -> Ends:
@@ -396,7 +396,7 @@ class Layout:
         """Return the layout for the statistics, nullability and share of the loss of each column."""
         pieces = [[piece for piece in ORDER if any(piece in PIECES[kind] for kind in own)] for own in kinds]
         needed = [(column, piece) for column, own in enumerate(pieces) for piece in own]
-        needed.sort(key=lambda one: one[1] != "count")
+        needed.sort(key=lambda pair: pair[1] != "count")
         columns: dict[tuple[str, int | None], tuple[int, ...]] = {}
         for column, piece in needed:
             key = piece, None if piece == "count" and not nullable[column] else column
@@ -479,16 +479,16 @@ class Moments(Statistic):
     @property
     def ends(self) -> tuple[Any, Any]:
         ends = np.empty((2, len(self.layout.numbers)))
-        for place, (column, kind) in enumerate(self.layout.numbers):
+        for position, (column, kind) in enumerate(self.layout.numbers):
             q = self.quantities[column]
             if kind == "mean":
-                ends[:, place] = q.lower, q.upper
+                ends[:, position] = q.lower, q.upper
             elif kind in ("count", "sum"):
-                ends[:, place] = self.parts[self.layout.places[column, PIECES[kind][0]]].bounds
+                ends[:, position] = self.parts[self.layout.places[column, PIECES[kind][0]]].bounds
             else:
                 # a variance is largest for two records
                 most = largest_variance(q.upper - q.lower, 2.0)
-                ends[:, place] = 0.0, math.sqrt(most) if kind == "std" else most
+                ends[:, position] = 0.0, math.sqrt(most) if kind == "std" else most
         return ends[0], ends[1]
 
     @property

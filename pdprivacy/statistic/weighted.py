@@ -209,8 +209,8 @@ def effective_rows(totals: Any, weight: Quantity, rows: int = 0, most: int | Non
     a, b = weight.lower, weight.upper
     totals = np.maximum(totals, b)
     known = np.clip(rows, totals / b, totals / a if a > 0 else np.inf)
-    found = totals**2 / ((a + b) * totals - known * a * b)
-    return np.asarray(found if most is None else np.clip(found, 1.0, max(most, 1)))
+    sizes = totals**2 / ((a + b) * totals - known * a * b)
+    return np.asarray(sizes if most is None else np.clip(sizes, 1.0, max(most, 1)))
 
 
 @dataclass(frozen=True)

@@ -312,9 +312,12 @@ class _Run:
             raise
         finally:
             keeper.close()
-        results = {name: {"release": one.number, "digest": digest_of(one.data)} for name, one in kept.items()}
+        results = {
+            name: {"release": stored.number, "digest": digest_of(stored.data)}
+            for name, stored in kept.items()
+        }
         finished = {**manifest, "results": results, "single": single}
-        self._folder.finish(finished, {name: one.data for name, one in kept.items()})
+        self._folder.finish(finished, {name: stored.data for name, stored in kept.items()})
         return finished
 
 

@@ -160,13 +160,13 @@ class StepKeeper:
                 "release within the body of the step, or protect the frame for releases outside of it.",
             )
 
-    def keep(self, release: Release[Any], asked: MethodCall, make: Callable[[str], Any]) -> Any:
+    def keep(self, release: Release[Any], method_call: MethodCall, make: Callable[[str], Any]) -> Any:
         """Implement `Keeper.keep`.
 
         Raises ChangedStepError where the stored release is another one; AlreadyCharged where the release was
         charged before and is not stored. Nothing is charged then.
         """
-        protected, arguments = release.facts, asked.arguments()
+        protected, arguments = release.facts, method_call.arguments()
         with self._turn:
             self._check_open()
             if arguments.pop("release_id", None) is not None:
@@ -177,7 +177,7 @@ class StepKeeper:
             check_labels(protected.domain)
             number = self.made + 1
             release_id = f"{self._folder.release_id}/{number}"
-            call = _call(protected, asked.function.__qualname__, arguments)
+            call = _call(protected, method_call.function.__qualname__, arguments)
             data = self._stored(number, release_id, call)
             if data is None:
                 data, released = self._make(number, call, make)
@@ -279,25 +279,25 @@ class StepKeeper:
 
         Raises StepError for any other object, and for a release that was changed: nothing is a result then.
         """
-        found: dict[str, StoredRelease] = {}
+        stored_releases: dict[str, StoredRelease] = {}
         numbers: set[int] = set()
-        for place, (name, returned) in enumerate(named.items(), 1):
+        for number, (name, returned) in enumerate(named.items(), 1):
             kept, fault = self._stored_release_of(returned)
             if kept is not None:  # only then may the name be shown
                 plain = check_file_name(name, "the name of a result")
-                if plain.casefold() not in map(str.casefold, found) and kept.number not in numbers:
-                    found[plain] = kept
+                if plain.casefold() not in map(str.casefold, stored_releases) and kept.number not in numbers:
+                    stored_releases[plain] = kept
                     numbers.add(kept.number)
                     continue
                 fault = "its name or its release is a result already"
             raise StepError(
                 f"The body of the {self._step} returned a {type(returned).__name__} that cannot be a result "
-                f"(number {place} of them): {fault}. {STAYS}",
+                f"(number {number} of them): {fault}. {STAYS}",
                 RETURN,
             )
-        if not found:
+        if not stored_releases:
             raise StepError(f"The body of the {self._step} returned no release. {STAYS}", RETURN)
-        return found
+        return stored_releases
 
     def _stored_release_of(self, returned: Any) -> tuple[StoredRelease | None, str]:
         """Return the stored release that an object is, or None and why it is not one."""
@@ -373,10 +373,12 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
     if isinstance(value, _SCALARS):
         return f"{type(value).__qualname__} {json.dumps(str(value))}"
     if isinstance(value, Mapping):
-        pairs = sorted((text_of(key, name), text_of(one, name, arrays=arrays)) for key, one in value.items())
-        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+        pairs = sorted(
+            (text_of(key, name), text_of(item, name, arrays=arrays)) for key, item in value.items()
+        )
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     if isinstance(value, set | frozenset):
-        return f"set({', '.join(sorted(text_of(one, name, arrays=arrays) for one in value))})"
+        return f"set({', '.join(sorted(text_of(item, name, arrays=arrays) for item in value))})"
     listed = isinstance(value, Sequence) or (arrays and isinstance(value, _ARRAYS))
     if not listed:
         raise ParameterError(
@@ -384,7 +386,7 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
             f"(got {type(value).__name__}).",
             "pass text, numbers, dates, lists or mappings of them; data is the first argument of a step.",
         )
-    parts = [text_of(one, name, arrays=arrays) for one in value]
+    parts = [text_of(item, name, arrays=arrays) for item in value]
     if isinstance(value, tuple):
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     return f"[{', '.join(parts)}]"

@@ -263,12 +263,12 @@ def to_bytes(released: Released) -> tuple[bytes, Released]:
     frame = shapes.without_attrs(released)
     columns = [  # cells that are labels as text, for readers other than this package
         column if column.dtype.kind in "biuf" else column.map(str).astype(object)
-        for column in (frame.iloc[:, place] for place in range(frame.shape[1]))
+        for column in (frame.iloc[:, position] for position in range(frame.shape[1]))
     ]
     attrs = {KEY: released.attrs[KEY], SHAPE: shapes.shape_of(released)}
     for rows, names in (
         (_readable(frame.index), _readable(frame.columns, nulls="")),
-        (pd.RangeIndex(len(frame)), pd.Index([f"column {place}" for place in range(frame.shape[1])])),
+        (pd.RangeIndex(len(frame)), pd.Index([f"column {position}" for position in range(frame.shape[1])])),
     ):
         # whatever pandas and Arrow raise for two columns of one name, and the like
         written, _ = attempt(partial(_written, columns, rows, names, attrs), Exception)

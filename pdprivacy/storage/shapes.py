@@ -278,19 +278,19 @@ def _dtype_from_json(stored: Any) -> Any:
 
 def _axis_to_json(axis: pd.Index[Any]) -> Json:
     """Return the labels of an axis by level; the codes only where they are not all combinations in order."""
-    found: Json = {"names": [to_json(name) for name in axis.names]}
+    stored: Json = {"names": [to_json(name) for name in axis.names]}
     if isinstance(axis, pd.RangeIndex):
-        return {**found, "range": [axis.start, axis.stop, axis.step]}
+        return {**stored, "range": [axis.start, axis.stop, axis.step]}
     levels: list[Any] = list(axis.levels) if isinstance(axis, pd.MultiIndex) else [axis]
-    found["dtypes"] = [_dtype_to_json(level.dtype) for level in levels]
-    found["labels"] = [[to_json(label) for label in level.tolist()] for level in levels]
+    stored["dtypes"] = [_dtype_to_json(level.dtype) for level in levels]
+    stored["labels"] = [[to_json(label) for label in level.tolist()] for level in levels]
     if getattr(axis, "freq", None) is not None and isinstance(axis, pd.DatetimeIndex | pd.TimedeltaIndex):
-        found["freq"] = axis.freqstr
+        stored["freq"] = axis.freqstr
     if isinstance(axis, pd.MultiIndex):
         codes = [np.asarray(code, np.int64) for code in axis.codes]
         if not all(map(np.array_equal, codes, _product([len(level) for level in levels]))):
-            found["codes"] = [code.tolist() for code in codes]
-    return found
+            stored["codes"] = [code.tolist() for code in codes]
+    return stored
 
 
 def _product(sizes: list[int]) -> list[Any]:

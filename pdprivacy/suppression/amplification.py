@@ -334,11 +334,11 @@ def unsuppressed(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
         raise _floor_exceeds(level, low, high)
     if _bound(Fraction(LARGEST_EPSILON), low, high) <= level:
         return Fraction(LARGEST_EPSILON)
-    found = _solve(level - PROOF_ERROR - SEARCH_ERROR, low, high)
+    epsilon = _solve(level - PROOF_ERROR - SEARCH_ERROR, low, high)
     lower = Fraction(1, 10**20)
-    while _bound(found, low, high) > level:  # where almost nothing is left above the floor
-        found, lower = found * (1 - lower), min(Fraction(1, 2), 4 * lower)
-    return found
+    while _bound(epsilon, low, high) > level:  # where almost nothing is left above the floor
+        epsilon, lower = epsilon * (1 - lower), min(Fraction(1, 2), 4 * lower)
+    return epsilon
 
 
 def _floor_exceeds(level: Fraction, low: Fraction, high: Fraction) -> ParameterError:
@@ -393,13 +393,13 @@ def _solve(level: Fraction, low: Fraction, high: Fraction) -> Fraction:
     so that the solutions fall, and soon by the square of what is missing.
     """
     with localcontext(EXACT):
-        m, M, asked = (decimal(number, EXACT) for number in (low, high, level))
+        m, M, target = (decimal(number, EXACT) for number in (low, high, level))
         grows = Decimal(LARGEST_EPSILON).exp() - 1
-        past = (asked - _third(m, M)).exp()
+        past = (target - _third(m, M)).exp()
         if past * M < 1:  # else l3 is below what is asked at every epsilon
             grows = min(grows, (past - 1) / (1 - past * M))
         for _ in range(STEPS):
-            grows = min(grows, *(((asked - rest).exp() - 1) / (1 - q) for q, rest in _peaks(grows, m, M)))
+            grows = min(grows, *(((target - rest).exp() - 1) / (1 - q) for q, rest in _peaks(grows, m, M)))
         return moved_down((1 + grows).ln())
 
 

@@ -106,11 +106,11 @@ def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
             raise ParameterError("'keep' must give one probability per record.")
         if len(database) > MOST_RECORDS:
             raise ParameterError(f"'database' must hold at most {MOST_RECORDS} records.")
-        found: dict[Kept, float] = {frozenset(): 1.0}
-        for place, chance in enumerate(chances):
-            without = {kept: mass * (1 - chance) for kept, mass in found.items()}
-            found = without | {kept | {place}: mass * chance for kept, mass in found.items()}
-        return {kept: mass for kept, mass in found.items() if mass > 0}
+        masses: dict[Kept, float] = {frozenset(): 1.0}
+        for position, chance in enumerate(chances):
+            without = {kept: mass * (1 - chance) for kept, mass in masses.items()}
+            masses = without | {kept | {position}: mass * chance for kept, mass in masses.items()}
+        return {kept: mass for kept, mass in masses.items() if mass > 0}
 
     return law
 

@@ -152,7 +152,7 @@ def _absolute(values: Floats, lower: float, upper: float) -> Floats:
     below = 0
     for start in range(0, n, BLOCK):
         block = keys[start : start + BLOCK]
-        place = block & ((1 << PLACE) - 1)
+        positions = block & ((1 << PLACE) - 1)
         block >>= PLACE
         sums = np.cumsum(block)
         sums += below
@@ -161,7 +161,7 @@ def _absolute(values: Floats, lower: float, upper: float) -> Floats:
         sums *= -2
         block += sums
         block += total
-        scores[place] = block / float(n * most)
+        scores[positions] = block / float(n * most)
     return scores
 
 

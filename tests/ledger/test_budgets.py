@@ -89,7 +89,7 @@ def test_an_audit_adds_up_each_accounting_as_the_charges_do(path, accounting):
         budget.charge(Pure(Fraction(1, 7 * number)), "count", count=number)
         budget.charge(Approx("1/10", "1e-6"), "mean", count=3, events=noise)
     assert Ledger(path).audit().charges == 24
-    assert budget.account.asked == (Fraction(12, 7) + Fraction(36, 10), Fraction(36, 10**6))
+    assert budget.account.requested == (Fraction(12, 7) + Fraction(36, 10), Fraction(36, 10**6))
 
 
 def test_a_budget_outlives_its_objects(path):

@@ -409,7 +409,7 @@ FAULTS = (
     PlantedFault(
         "audit believes the sums that a charge holds",
         "ledger/audit.py",
-        '        if (asked, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):',
+        '        if (requested, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):',
         '        if unstated != ("true}" if budget.unstated else "false}"):',
         (
             "tests/ledger/test_budgets.py::test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain",
@@ -709,7 +709,7 @@ FAULTS = (
     PlantedFault(
         "nulls that cut makes not declared",
         "expressions/conversion.py",
-        "        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),",
+        "        nullable=declared.nullable or bool((interval_positions(_extremes(declared)) < 0).any()),",
         "        nullable=declared.nullable,",
         ("tests/expressions/test_steps.py::test_cut_declares_nulls_only_where_they_occur",),
     ),
@@ -818,8 +818,8 @@ FAULTS = (
     PlantedFault(
         "intervals of sums of coarse noise without a step",
         "statistic/confidence.py",
-        "        return (found + self.law.coarseness / std) * unit",
-        "        return found * unit",
+        "        return (width + self.law.coarseness / std) * unit",
+        "        return width * unit",
         ("tests/mechanism/test_in_releases.py::test_the_tail_of_coarse_noise_bounds_sums",),
     ),
     PlantedFault(
@@ -981,8 +981,8 @@ FAULTS = (
     PlantedFault(
         "variance divided by n",
         "statistic/direct.py",
-        "rows * (rows - 1))",
-        "rows * rows)",
+        "rows * (rows - 1),\n",
+        "rows * rows,\n",
         ("tests/releases/test_moments_and_tables.py::test_moments_are_those_of_pandas",),
     ),
     PlantedFault(
@@ -1009,8 +1009,8 @@ FAULTS = (
     PlantedFault(
         "homogeneity of all labels but the last",
         "risk/exact_risk.py",
-        "        for label, at in enumerate(place):",
-        "        for label, at in enumerate(place[:-1]):",
+        "        for label, at in enumerate(positions):",
+        "        for label, at in enumerate(positions[:-1]):",
         ("tests/risk/test_risk.py::test_local_risk_is_its_definition",),
     ),
     PlantedFault(
@@ -1283,8 +1283,8 @@ FAULTS = (
     PlantedFault(
         "sum not moved by max_rows records",
         "statistic/interface.py",
-        "        return int(moved) * self.contribution",
-        "        return int(moved)",
+        "        return int(change) * self.contribution",
+        "        return int(change)",
         ("tests/statistic/test_statistic.py::test_no_unit_moves_a_statistic_further_than_its_parts_claim",),
     ),
     PlantedFault(
@@ -1341,8 +1341,8 @@ FAULTS = (
     PlantedFault(
         "losses asked for together summed up once",
         "ledger/account.py",
-        "Spent(*self.asked).add(cost, count)",
-        "Spent(*self.asked).add(cost)",
+        "Spent(*self.requested).add(cost, count)",
+        "Spent(*self.requested).add(cost)",
         ("tests/ledger/test_ledger.py::test_what_was_asked_for_is_summed_up_where_the_noise_is_counted",),
     ),
     PlantedFault(
@@ -1486,8 +1486,8 @@ FAULTS = (
     PlantedFault(
         "mean rounded to a finer unit for free",
         "statistic/direct.py",
-        "            steps = math.floor(moved * finer) + 1",
-        "            steps = math.floor(moved * finer)",
+        "            steps = math.floor(sensitivity_in_steps * finer) + 1",
+        "            steps = math.floor(sensitivity_in_steps * finer)",
         (
             "tests/statistic/test_statistic.py::test_no_neighbour_moves_a_direct_statistic_further_than_it_claims",
         ),

@@ -109,7 +109,7 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
             f"'total' must be the cap of a budget (got {got(total)}).", "total=budget.total."
         )
     try:
-        left_amount, left_delta = (float(one) for one in left)
+        left_amount, left_delta = (float(amount) for amount in left)
     except (TypeError, ValueError):
         raise ParameterError(f"'left' must be two numbers (got {got(left)}).", "left=budget.left.") from None
     in_rho = isinstance(total, ZCDP)
@@ -125,8 +125,8 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     if not isinstance(total, ZCDP) and total.delta:
         said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
     rows = [
-        SpentBar(printable(label, 100), one)
-        for label, one in zip(entries["release"], amounts.tolist(), strict=True)
+        SpentBar(printable(label, 100), amount)
+        for label, amount in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
     return SpentBars(rows, unit, cap, left_amount, is_part, said)
@@ -136,21 +136,21 @@ def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     """Return at most ``most`` rows: charges with the same label together, then the smallest ones."""
     if len(rows) <= most:
         return list(rows)
-    found: dict[str, SpentBar] = {}
+    by_label: dict[str, SpentBar] = {}
     for row in rows:
-        before = found.get(row.label, SpentBar(row.label, 0.0, 0))
-        found[row.label] = SpentBar(row.label, before.amount + row.amount, before.charges + 1)
-    joined = [
+        before = by_label.get(row.label, SpentBar(row.label, 0.0, 0))
+        by_label[row.label] = SpentBar(row.label, before.amount + row.amount, before.charges + 1)
+    merged = [
         row if row.charges == 1 else SpentBar(f"{row.charges} × {row.label}", row.amount, row.charges)
-        for row in found.values()
+        for row in by_label.values()
     ]
-    if len(joined) <= most:
-        return joined
-    order = np.argsort([-row.amount for row in joined], kind="stable")
+    if len(merged) <= most:
+        return merged
+    order = np.argsort([-row.amount for row in merged], kind="stable")
     large, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
-    charges = sum(joined[place].charges for place in rest)
-    others = SpentBar(f"{charges} others", sum(joined[place].amount for place in rest), charges)
-    return [*(joined[place] for place in large), others]
+    charges = sum(merged[position].charges for position in rest)
+    others = SpentBar(f"{charges} others", sum(merged[position].amount for position in rest), charges)
+    return [*(merged[position] for position in large), others]
 
 
 def _bars_with_starts(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
@@ -175,7 +175,7 @@ def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -
 def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
     """Write the amounts beside their bars if there is room."""
     size, edge = 0.95 * canvas.points, canvas.pixel(spent.end, 0)[0]
-    for place, (row, start) in enumerate(placed):
+    for row_number, (row, start) in enumerate(placed):
         end, text = start + row.amount, f"{row.amount:.6g}"
         wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
@@ -185,7 +185,7 @@ def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: Spen
                 at = start
             else:
                 shade = "white" if row.charges == 1 else "black"
-        written = canvas.write(text, (at, place), (shift, 0), size=size, color=shade, ha=side, zorder=4)
+        written = canvas.write(text, (at, row_number), (shift, 0), size=size, color=shade, ha=side, zorder=4)
         if shade == "black":
             written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
@@ -237,7 +237,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
     labels = [label[2:] for label in plan.index]
     rows = pd.Series(range(len(plan))).groupby(pd.factorize(pd.Series(labels, dtype=object))[0])
-    found: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
+    by_content: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
     for _, chosen in rows:
         places = chosen.to_numpy()
         by_bounding = {}
@@ -246,14 +246,14 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
             own = own[np.argsort(epsilon[own], kind="stable")]
             by_bounding[kind] = (epsilon[own], *numbers[own].T)
         key = b"".join(part.tobytes() for each in by_bounding.values() for part in each)
-        name, many, _ = found.get(key, (label_of(labels[places[0]]), 0, None))
+        name, many, _ = by_content.get(key, (label_of(labels[places[0]]), 0, None))
         if any(bool(np.isfinite(rmse).any()) for _, rmse, _ in by_bounding.values()):
-            found[key] = (name, many + int(cells[places[0]]), by_bounding)
-    if not found:
+            by_content[key] = (name, many + int(cells[places[0]]), by_bounding)
+    if not by_content:
         raise _altered("a row must hold numbers")
     return [
         Curves(name and name + f" and {many - 1} more" * (many > 1), each)
-        for name, many, each in found.values()
+        for name, many, each in by_content.values()
     ]
 
 
@@ -274,23 +274,23 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
             f"The plan has {len(curves)} distinct numbers, and a picture holds {MOST_NUMBERS}.",
             'plan.xs("age", level=2).dp.plot() for one of them.',
         )
-    asked = [(curve, place) for curve in curves for place in (1, 2)[: 1 + curve.biased]]
-    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(asked)), grid="")
+    panels = [(curve, error) for curve in curves for error in (1, 2)[: 1 + curve.biased]]
+    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(panels)), grid="")
     of, by = facts.get("columns") or [], facts.get("by") or []
     title = title_of(str(facts.get("statistic")), of, by, facts.get("normalize"))
     align = canvas.entitle(f"Plan: {title}", _plan_notes(facts, curves))
-    if canvas.height / len(asked) < LEAST:
+    if canvas.height / len(panels) < LEAST:
         raise ParameterError(
-            f"'ax' has no room for {len(asked)} axes, one below the other.",
+            f"'ax' has no room for {len(panels)} axes, one below the other.",
             "no ax, for a figure of the right height; or one number: plan.xs(label, level=2).",
         )
-    parts = canvas.below_each_other([1.0] * len(asked), titled=True)
+    parts = canvas.below_each_other([1.0] * len(panels), titled=True)
     handles: dict[str, Any] = {}
-    for part, (curve, place) in zip(parts, asked, strict=True):
+    for part, (curve, error) in zip(parts, panels, strict=True):
         part.frame("y")
-        what = ERRORS[place] + (" in days" if _of_dates(plan) else "")
+        what = ERRORS[error] + (" in days" if _of_dates(plan) else "")
         part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
-        handles |= _lines(part, curve, place)
+        handles |= _lines(part, curve, error)
     canvas.lay_out()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)
     names = [f"bounding {kind}" if kind != "none" else "no bounding" for kind in handles]
@@ -315,21 +315,21 @@ def _plan_notes(facts: Mapping[str, Any], curves: Sequence[Curves]) -> list[str]
     ]
 
 
-def _lines(part: Canvas, curve: Curves, place: int) -> dict[str, Any]:
+def _lines(part: Canvas, curve: Curves, error: int) -> dict[str, Any]:
     """Draw the lines of one error; return the handles of the legend."""
     ax, handles = part.ax, {}
     for kind, drawn in curve.by_bounding.items():
         colour, dashes, marker = STYLES[kind]
         style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4, "linewidth": 1.6}
-        (handles[kind],) = ax.plot(drawn[0], drawn[place], **style)
+        (handles[kind],) = ax.plot(drawn[0], drawn[error], **style)
     every = np.unique(np.concatenate([drawn[0] for drawn in curve.by_bounding.values()]))
     part.log_epsilon(every)
     if len(every) > 1:
         margin = (every[-1] / every[0]) ** 0.03
         ax.set_xlim(every[0] / margin, every[-1] * margin)
     ax.tick_params(which="both", labelsize=0.9 * part.points, length=2.5, pad=2)
-    errors = np.concatenate([drawn[place] for drawn in curve.by_bounding.values()])
-    _heights(part, errors[np.isfinite(errors)], positive=place == 1)
+    errors = np.concatenate([drawn[error] for drawn in curve.by_bounding.values()])
+    _heights(part, errors[np.isfinite(errors)], positive=error == 1)
     return handles
 
 

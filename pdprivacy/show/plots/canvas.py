@@ -149,16 +149,16 @@ class Canvas:
         if left < right and bottom < top:
             figure.subplots_adjust(left=left, right=right, bottom=bottom, top=top)
 
-    def inset(self, place: Callable[[], tuple[float, float, float, float]], at: Sequence[float]) -> Any:
-        """Return axes within these, at whatever place they have when they are drawn.
+    def inset(self, extents: Callable[[], tuple[float, float, float, float]], at: Sequence[float]) -> Any:
+        """Return axes within these axes, laid out anew each time they are drawn.
 
-        ``place`` returns left, bottom, right and top in pixels; ``at``: the place before the first layout.
+        ``extents`` returns left, bottom, right and top in pixels; ``at``: those before the first layout.
         """
         from matplotlib.transforms import Bbox
 
         part = self.ax.inset_axes(at)
         part.set_axes_locator(
-            lambda axes, _: Bbox.from_extents(*place()).transformed(axes.figure.transSubfigure.inverted())
+            lambda axes, _: Bbox.from_extents(*extents()).transformed(axes.figure.transSubfigure.inverted())
         )
         return part
 

@@ -261,14 +261,14 @@ def panels_of(cube: Cube) -> list[Panel]:
     if cube.columns is None and statistic in ALIKE:
         return [_panel(cube, "", rows, slice(None), 0)]
     if cube.columns is None:
-        return [_panel(cube, "", [row], [place], 0) for place, row in enumerate(rows)]
+        return [_panel(cube, "", [row], [position], 0) for position, row in enumerate(rows)]
     names = [label_of(label) for label in cube.columns]
     grouped = bool(cube.view.by)
     if statistic in SEVERAL and not grouped:
         return [
-            _panel(cube, "", [f"{row} of {name}"], [place], column)
+            _panel(cube, "", [f"{row} of {name}"], [position], column)
             for column, name in enumerate(names)
-            for place, row in enumerate(rows)
+            for position, row in enumerate(rows)
         ]
     rows = rows if grouped else [PREFIXES.get(statistic, "") + row for row in rows]
     return [_panel(cube, name, rows, slice(None), column) for column, name in enumerate(names)]

@@ -117,11 +117,11 @@ def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
     orders = np.unique(order)
     width = 0.8 / len(orders)
     handles = []
-    for place, one in enumerate(orders):
-        colour, _, _, hatch = ORDERS[place % len(ORDERS)]
+    for position, order_of_margin in enumerate(orders):
+        colour, _, _, hatch = ORDERS[position % len(ORDERS)]
         drawn = on.boxplot(
-            [column[np.isfinite(column)] for column in distances[order == one].T],
-            positions=np.arange(len(epsilon)) + (place - (len(orders) - 1) / 2) * width,
+            [column[np.isfinite(column)] for column in distances[order == order_of_margin].T],
+            positions=np.arange(len(epsilon)) + (position - (len(orders) - 1) / 2) * width,
             widths=0.8 * width, manage_ticks=False, patch_artist=True,
             boxprops={"facecolor": colour, "hatch": hatch, "edgecolor": "black", "linewidth": 0.8},
             medianprops={"color": "black", "linewidth": 1.6},
@@ -131,7 +131,13 @@ def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
     on.set_xticks(np.arange(len(epsilon)), [f"{value:g}" for value in np.sort(epsilon)])
     on.set_xlim(-0.5, len(epsilon) - 0.5)
     canvas.label(EPSILON, "expected total variation distance")
-    _head(canvas, float(np.nanmax(distances)), handles, [f"{one}-way marginals" for one in orders], rows=0.8)
+    _head(
+        canvas,
+        float(np.nanmax(distances)),
+        handles,
+        [f"{order_of_margin}-way marginals" for order_of_margin in orders],
+        rows=0.8,
+    )
     return on
 
 
@@ -214,13 +220,13 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     canvas = Canvas.of(ax)
     on = canvas.ax
     handles, labels, dotted = [], [], None
-    for place, level in enumerate(levels):
-        colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
+    for position, level in enumerate(levels):
+        colour, dashes, marker, _ = ORDERS[position % len(ORDERS)]
         rows = keys[:, 0] == level
         places = keys[rows, 1]
         if not sampled:  # side by side at each pair
             at = [int(np.flatnonzero((pairs == key).all(axis=1))[0]) for key in keys[rows, 1:]]
-            places = np.array(at) + 0.6 * ((place + 0.5) / len(levels) - 0.5)
+            places = np.array(at) + 0.6 * ((position + 0.5) / len(levels) - 0.5)
         error, lower, upper, without, _ = values[rows].T
         if sampled:
             alone = marker if known[rows].sum() == 1 else ""
@@ -331,12 +337,12 @@ def _spot(
 
     (wide, high), dot, inside = canvas.size_of(text, canvas.points), canvas.dot, canvas.ax.bbox
     left = inside.x0 + 4 * dot if side == "left" else inside.x1 - 4 * dot - wide
-    found: list[tuple[float, Any]] = []
+    boxes: list[tuple[float, Any]] = []
     for row in range(4):
         for offset in (1.5 * dot + row * high, -1.5 * dot - (row + 1) * high):
             box = Bbox.from_bounds(left, canvas.pixel(1.0, value)[1] + offset, wide, high)
             covered = ((tracks > box.min) & (tracks < box.max)).all(axis=1).sum()
             met = sum(box.expanded(1.1, 1).overlaps(other) for other in taken)
             out = box.y0 < inside.y0 or box.y1 > inside.y1
-            found.append((float(covered + 10 * row + 1000 * met + 10000 * out), box))
-    return min(found, key=lambda spot: spot[0])
+            boxes.append((float(covered + 10 * row + 1000 * met + 10000 * out), box))
+    return min(boxes, key=lambda spot: spot[0])

@@ -278,16 +278,16 @@ def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], Intege
 
 def _label_ranks(labels: pd.Index[Any]) -> Integers:
     """Return the rank of each label: bins and numbers by size, others in their order, nulls last."""
-    codes, found = pd.factorize(labels, use_na_sentinel=True)
-    edges = [pair for label in found if (pair := edges_of(label)) is not None]
-    order = np.arange(len(found))
-    if edges and len(edges) == len(found):
+    codes, uniques = pd.factorize(labels, use_na_sentinel=True)
+    edges = [pair for label in uniques if (pair := edges_of(label)) is not None]
+    order = np.arange(len(uniques))
+    if edges and len(edges) == len(uniques):
         order = np.array(sorted(range(len(edges)), key=edges.__getitem__))
-    elif found.size and all(isinstance(label, int | float | np.number) for label in found):
-        order = np.argsort(np.asarray(found, dtype=np.float64), kind="stable")
-    places = np.empty(len(found), dtype=np.int64)
-    places[order] = np.arange(len(found))
-    return np.where(codes < 0, len(found), places[codes])
+    elif uniques.size and all(isinstance(label, int | float | np.number) for label in uniques):
+        order = np.argsort(np.asarray(uniques, dtype=np.float64), kind="stable")
+    places = np.empty(len(uniques), dtype=np.int64)
+    places[order] = np.arange(len(uniques))
+    return np.where(codes < 0, len(uniques), places[codes])
 
 
 def draw_table(cube: Cube, ax: Axes | None) -> Any:

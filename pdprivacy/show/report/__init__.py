@@ -126,22 +126,22 @@ def report(
         raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
     heading = TITLE if title is None else check_name(title, "title")
     check_extras(pictures)
-    found = collect(releases, edition)
+    collected = collect(releases, edition)
     if path is not None:
-        _check_path(path, [*found.files, *_files(ledger)])
+        _check_path(path, [*collected.files, *_files(ledger)])
     charges = charges_of(ledger, name, edition)
     contents = Contents(
         heading,
         edition,
-        found.releases,
-        found.confidential,
+        collected.releases,
+        collected.confidential,
         charges,
-        tuple(totals(found.releases, charges)),
+        tuple(totals(collected.releases, charges)),
         _domain(declaration),
         pictures,
         datetime.now(UTC),
     )
-    made = Report(page(contents), edition, tuple(one.name for one in found.releases))
+    made = Report(page(contents), edition, tuple(release.name for release in collected.releases))
     if path is not None:
         made.write(path)
     return made
@@ -248,13 +248,13 @@ def collect(given: Any, edition: Edition) -> Collected:
     releases: list[ReportedRelease] = []
     confidential: dict[str, Any] = {}
     seen: set[int | Path] = set()
-    for called, name, one in _objects_with_names(given):
-        path = Path(one).resolve() if isinstance(one, str | os.PathLike) else None
-        again = id(one) if path is None else path
+    for called, name, item in _objects_with_names(given):
+        path = Path(item).resolve() if isinstance(item, str | os.PathLike) else None
+        again = id(item) if path is None else path
         if again in seen:  # the very same, handed in twice
             continue
         seen.add(again)
-        thing = one if path is None else _load(one, called)
+        thing = item if path is None else _load(item, called)
         if recognized(thing).what == "confidential":
             if edition == "public":
                 raise ParameterError(
@@ -272,15 +272,15 @@ def collect(given: Any, edition: Edition) -> Collected:
     return Collected(tuple(releases), confidential, files)
 
 
-def _of(found: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
+def _of(release: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
     """Return the release with its place and a unique name."""
-    alike = next((one.name for one in before if one.facts == found.facts), None)
-    wanted = name if name is not None else found.view.title
-    taken = {one.name for one in before}
+    alike = next((earlier.name for earlier in before if earlier.facts == release.facts), None)
+    wanted = name if name is not None else release.view.title
+    taken = {earlier.name for earlier in before}
     called, number = wanted, 2
     while called in taken:
         called, number = f"{wanted} ({number})", number + 1
-    return replace(found, name=called, place=len(before) + 1, alike=alike)
+    return replace(release, name=called, place=len(before) + 1, alike=alike)
 
 
 def _objects_with_names(given: Any) -> list[tuple[str, str | None, Any]]:
@@ -295,15 +295,15 @@ def _objects_with_names(given: Any) -> list[tuple[str, str | None, Any]]:
                 "A confidential number cannot be the name of a release.", 'releases={"age": ...}.'
             )
         return [
-            (f"releases[{got(_printable_name(name))}]", _printable_name(name), one)
-            for name, one in given.items()
+            (f"releases[{got(_printable_name(name))}]", _printable_name(name), item)
+            for name, item in given.items()
         ]
     if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
         return [
-            (_file_name(one), _stem(one), one)
-            if isinstance(one, str | os.PathLike)
-            else (f"releases[{place}]", None, one)
-            for place, one in enumerate(given)
+            (_file_name(item), _stem(item), item)
+            if isinstance(item, str | os.PathLike)
+            else (f"releases[{place}]", None, item)
+            for place, item in enumerate(given)
         ]
     raise ParameterError(f"'releases' must be a release, or a list or dict of them (got {got(given)}).", TRY)
 

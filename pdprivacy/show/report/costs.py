@@ -188,23 +188,23 @@ def _row(what: str, epsilon: Fraction, delta: Fraction) -> Row:
 
 def totals(releases: Sequence[ReportedRelease], charges: Charges | None) -> list[Total]:
     """Return a total per kind of neighbours: losses of different kinds do not add up."""
-    units = list(dict.fromkeys(one.unit for one in releases))
+    units = list(dict.fromkeys(release.unit for release in releases))
     account = None if charges is None else charges.account
     spent_by = None if account is None else account.terms.unit
-    found = []
+    sums = []
     for unit in units:
-        held = tuple(one for one in releases if one.unit == unit)
+        of_unit = tuple(release for release in releases if release.unit == unit)
         if charges is not None and charges.fault is not None:
-            total = Total(unit, held, why="the records of the ledger were changed")
+            total = Total(unit, of_unit, why="the records of the ledger were changed")
         elif charges is not None and account is not None and spent_by == unit:
-            total = _by_budget(unit, held, charges, account)
+            total = _by_budget(unit, of_unit, charges, account)
         else:
-            total = _by_sum(Total(unit, held, outside=held if charges is not None else ()))
+            total = _by_sum(Total(unit, of_unit, outside=of_unit if charges is not None else ()))
         if total.epsilon is not None and total.delta >= 1:
             why = "the deltas add up to one or more, which guarantees nothing"
             total = replace(total, epsilon=None, why=why)
-        found.append(total)
-    return found
+        sums.append(total)
+    return sums
 
 
 def _sum(releases: Sequence[ReportedRelease]) -> Spent:
@@ -278,7 +278,7 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     A charge pays for one release, or for those of a plan. That two releases say the same of their budget
     does not make them one: equal numbers may come of different noise.
     """
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     room: dict[int, int] = {}
     waiting: dict[str, list[Entry]] = {}
     stated = {(one.facts.epsilon, one.facts.delta) for one in releases}
@@ -291,10 +291,10 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     for release in releases:
         for entry in waiting.get(_key(release.facts.budget), []):
             if room[entry.number] and _paid_by(release, entry):
-                found[release.place] = entry.number
+                numbers[release.place] = entry.number
                 room[entry.number] -= 1
                 break
-    return found
+    return numbers
 
 
 def _stated_cost(entry: Entry) -> tuple[float, float] | None:
