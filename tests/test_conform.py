@@ -612,7 +612,7 @@ LABELLED = {
 @pytest.mark.full(keep=8)
 @pytest.mark.parametrize("kind", LABELLED)
 def test_labels_of_every_dtype_conform_and_are_counted_alike(kind):
-    """What is known here is known to the engine: no record is lost between the two, none fails there."""
+    """The engine knows every label that is known here: no record is lost between the two, and none fails there."""
     if "pyarrow" in kind or "dictionary" in kind:
         pytest.importorskip("pyarrow")
     (first, second), make = LABELLED[kind]

@@ -310,7 +310,7 @@ LATE = {
     "storage",
     *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
 }
-"""What a session that releases a mean does not import, but for what the mean itself needs."""
+"""Modules that a session with one mean does not import, except those that the mean itself needs."""
 
 
 def loaded_by(code: str) -> list[set[str]]:
@@ -417,7 +417,7 @@ MODULES = modules()
 
 
 def protocol_members() -> set[str]:
-    """What a protocol asks for is told by the protocol; each class that has it need not repeat it."""
+    """The members of protocols, which the protocol documents and its classes need not."""
     classes = {
         thing
         for module in MODULES

@@ -341,7 +341,7 @@ DECLARED = {"age": (18, 90), "family": (1, 15), "income": (0, 1000), "health": (
 
 
 def limits_of(result):
-    """What the statistic of each number cannot leave, whatever the data, where that is public."""
+    """The public limits of each number, whatever the data."""
     statistic = result.attrs["dp"]["statistic"]
     if statistic == "corr":
         return -1, 1

@@ -419,7 +419,7 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
     if call.statistic not in ("mean", "proportion"):
         return None
     # one per column: the labels of a Series, the inner columns of a table
-    lower, upper = (np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends)
+    lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends]
     if call.by:
         # a pivot table repeats each column of values for every label of the column keys
         repeats = shape[1] // (len(lower) * call.request.releases)
@@ -432,7 +432,7 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
 def public_rows(facts: Protected, call: Call) -> int | None:
     """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
-    nullable = any(column.nullable for column in (*call.columns, *call.by))
+    nullable = any([column.nullable for column in (*call.columns, *call.by)])
     return None if grouped or nullable or call.weights is not None else facts.scope.row_bounds()[1]
 
 

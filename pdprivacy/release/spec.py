@@ -180,7 +180,8 @@ class Call:
     ) -> Call:
         """Return the call of a release with these keywords."""
         words: Any = dict(noise)
-        bounds, rng, release_id = (words.pop(name, None) for name in ("bounds", "rng", "release_id"))
+        bounds, rng = words.pop("bounds", None), words.pop("rng", None)
+        release_id = words.pop("release_id", None)
         request = Request(epsilon, **words)
         if bounds is not None and request.bounding is None:
             raise ParameterError(

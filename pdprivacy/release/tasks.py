@@ -43,7 +43,7 @@ def calibrate(parts: Sequence[Part], request: Request) -> tuple[Additive, ...]:
     Raises ParameterError where the mechanism or its bounds do not fit the statistic.
     """
     mechanism = MECHANISMS[request.mechanism]
-    return tuple(mechanism.calibrate(part, request) for part in parts)
+    return tuple([mechanism.calibrate(part, request) for part in parts])
 
 
 def events(
@@ -136,7 +136,7 @@ class NoisyNumbers(Task):
         Raises ParameterError where a mechanism does not fit, TableTooLargeError for too many numbers.
         """
         request, parts = self.request.costing(cost), self.statistic.parts
-        size = sum(part.size for part in parts) * request.releases
+        size = sum([part.size for part in parts]) * request.releases
         if size > MAX_CELLS:
             raise TableTooLargeError(
                 f"All releases together would hold {size} noisy numbers, more than {MAX_CELLS}.",

@@ -473,8 +473,7 @@ class Moments(Statistic):
 
     @cached_property
     def offsets(self) -> tuple[float, ...] | None:
-        alone = all(kinds == ("sum",) for kinds in self.kinds)
-        return (0.0,) * len(self.quantities) if alone else None
+        return (0.0,) * len(self.quantities) if set(self.kinds) == {("sum",)} else None
 
     @property
     def ends(self) -> tuple[Any, Any]:

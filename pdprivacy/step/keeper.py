@@ -187,9 +187,13 @@ class StepKeeper:
             self._kept[release_id] = StoredRelease(number, data, facts, released_schema(released))
             return released
 
+    def _request(self, call: dict[str, str]) -> dict[str, str]:
+        """Return what a stored answer is for: the terms of the step, and the call."""
+        return {**self._terms, **call}
+
     def _stored(self, number: int, release_id: str, call: dict[str, str]) -> bytes | None:
         """Return the file of a stored release, None where it was not charged yet."""
-        kept, request = self._folder.kept(number), {**self._terms, **call}
+        kept, request = self._folder.kept(number), self._request(call)
         try:
             answer = self._purse.stored_answer(release_id, request)
         except AlreadyCharged:
@@ -234,7 +238,7 @@ class StepKeeper:
         """Store a release in the ledger, or in the folder where the ledger cannot store it."""
         risk = self._purse.answer[1]
         try:
-            self._purse.store_answer(release_id, data, {**self._terms, **call}, risk)
+            self._purse.store_answer(release_id, data, self._request(call), risk)
         except (LedgerError, ParameterError):
             self._folder.keep(number, data, {"call": call, "risk": risk}, LOST)
             try:

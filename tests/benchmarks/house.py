@@ -138,7 +138,7 @@ def survey(cells: int, *, risk: bool) -> pd.DataFrame:
 
 
 def releases() -> None:
-    """What a warm mean and a warm crosstab pass through, and their times."""
+    """Return the path of a warm mean and of a warm crosstab, and their times."""
     private = survey(6, risk=False)
     warm = {
         "mean": lambda: private.dp.mean("age", epsilon=0.2),

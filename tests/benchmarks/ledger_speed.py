@@ -132,7 +132,7 @@ def in_processes(kind: str, path: Path, number: int, charges: int) -> float:
 
 
 def work(kind: str, path: Path, charges: int) -> None:
-    """What a process of `in_processes` does."""
+    """Run the work of one process of `in_processes`."""
     if kind == "charge":
         budget = Ledger(path).budget("survey")
         one: Callable[[], object] = lambda: budget.charge(COST, LABEL, "laplace")  # noqa: E731

@@ -165,7 +165,7 @@ class Told:
 
     @property
     def least(self) -> float:
-        """What epsilon is at least, with `CONFIDENCE`, by the limits of Clopper and Pearson."""
+        """Return a lower bound of epsilon at `CONFIDENCE`, by the limits of Clopper and Pearson."""
         from scipy.stats import beta
 
         tail = (1 - CONFIDENCE) / 2
@@ -353,7 +353,7 @@ def started(names: Sequence[str], folder: Path) -> Iterator[tuple[list[Library],
 
 @dataclass
 class Row:
-    """What a library did for one statistic under one relation."""
+    """The results of a library for one statistic under one relation."""
 
     statistic: str
     relation: str
@@ -460,7 +460,7 @@ def compared(
 
 @dataclass(frozen=True)
 class Careless:
-    """What a library made of a value that is not as declared."""
+    """The answer of a library to a value that is not as declared."""
 
     what: str
     relation: str
@@ -557,7 +557,7 @@ NOTES = {
 
 
 def notes(row: Row) -> list[str]:
-    """What a reader of a row has to know, by key of `NOTES`."""
+    """Return the notes for readers of a row, by key of `NOTES`."""
     is_count = row.statistic in ("histogram", "table")
     worst = max(row.told, key=lambda one: one.least)
     true_of = {

@@ -1,4 +1,4 @@
-"""What `peers.py` asks of each library, in a process of its own that has that library alone.
+"""The requests of `peers.py` to each library, in a process of its own with that library alone.
 
     python tests/benchmarks/peers_libraries.py LIBRARY
 

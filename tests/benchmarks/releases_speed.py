@@ -251,7 +251,7 @@ def memory(what: str, run: Callable[[], object], cells: int) -> None:
 
 
 def importing(rounds: int) -> None:
-    """What ``import pdprivacy`` adds to ``import pandas``, in fresh processes."""
+    """The time that ``import pdprivacy`` adds to ``import pandas``, in fresh processes."""
 
     def fresh(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))

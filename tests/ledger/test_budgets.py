@@ -449,7 +449,7 @@ for name in ("one", "two"):
 
 @pytest.fixture
 def filled(path, content) -> Path:
-    """That ledger, of its own for each test: what a process has seen, it knows by the address."""
+    """A copy of that ledger for each test: a process remembers the records of an address."""
     path.write_bytes(content)
     return path
 
@@ -890,7 +890,7 @@ def test_a_forged_charge_at_the_end_is_found(filled, change):
 
 
 def test_a_declaration_anew_with_another_total_is_refused_where_it_is_used(filled):
-    """Of a chain that is whole: the hash of a record that was added is known to whoever adds it."""
+    """The chain is whole: whoever adds a record can compute its hash."""
     connection = raw(filled)
     number, before = connection.execute("SELECT max(number), hash FROM records").fetchone()
     query = "SELECT body FROM records WHERE kind = 'open' AND budget = 'one'"

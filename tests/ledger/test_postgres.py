@@ -677,7 +677,7 @@ def test_an_answer_that_the_server_does_not_take_leaves_its_charge_entered(serve
 
 
 def test_a_step_goes_on_on_another_machine(server, schema, tmp_path):
-    """What two machines share is the ledger on the server, and no disk."""
+    """Two machines share the ledger on the server, and no disk."""
     pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
     domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
     seen = []

@@ -275,7 +275,7 @@ def strip_word(table: discrete._Table, strip: int) -> int:
 def proposal(
     law: discrete._Discrete, strip: int, step: int, coin: int, *parts: np.ndarray | bytes
 ) -> list[int]:
-    """What comes of one proposal whose acceptance is decided by the given bits."""
+    """The result of one proposal whose acceptance the given bits decide."""
     table = discrete._table(law, law.shift)
     word = np.array([step << 16 | coin], np.uint32 if law.shift <= 16 else np.uint64)
     tape = Tape(np.array([strip_word(table, strip)], np.uint16), word, *parts)

@@ -213,7 +213,7 @@ def test_names_that_are_clipped_to_one_bound_are_two_units():
     ("most", "engine"), [(1, engine) for engine in ENGINES] + [(3, "pandas of Arrow"), (3, "DuckDB")]
 )
 def test_one_person_moves_the_exact_count_by_no_more_than_their_rows(engine, most):
-    """Of a person with 50 records under 50 entries of one dictionary, of whom at most so many are kept."""
+    """A person has 50 records under 50 entries of one dictionary; at most so many are kept."""
     names = ["ann"] * 50 + ["bob"] * 2
     table = pa.table({"who": dictionary(names), "flag": pa.array([True] * 52)})
     without = table.slice(50)

@@ -66,7 +66,7 @@ def test_at_most_so_many_records_of_a_unit_stay_and_all_of_smaller_ones():
 
 @pytest.mark.full
 def test_any_records_of_a_unit_stay_with_the_same_probability():
-    """Of 50 choices for 60 units and for one of a single record.
+    """There are 50 choices for 60 units, and for a unit of a single record.
 
     Of all, and of a few units or a few choices alone: the choices come from different seeds.
     """

@@ -233,7 +233,7 @@ def test_marginals_are_of_the_columns_with_cells_and_share_epsilon_and_delta(pri
 
 
 def test_marginals_of_one_seed_have_noise_of_their_own():
-    """Of columns that hold the same: the same noise twice would make the same tables."""
+    """The columns are equal: the same noise twice would make equal tables."""
     flag = pa.Column(bool, metadata={"dp": {}})
     frame = pd.DataFrame({"first": [True] * 40, "second": [True] * 40})
     private = frame.dp.protect(pa.DataFrameSchema(dict.fromkeys(frame, flag)), epsilon=100)

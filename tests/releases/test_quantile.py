@@ -161,13 +161,13 @@ PLACES = (0, 1, 2, 3, 4, 10**9 - 3, 10**9 - 2, 10**9 - 1, 10**9)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, neighbors):
-    """What is far from the target but long outweighs it, on one side of the record and on the other."""
+    """A long run far from the target outweighs it, on either side of the record."""
     choice = asked(q, end, scope(neighbors), WIDE)
     mechanism = ExponentialMechanism(2, choice.sensitivity)
     known: dict[Any, Any] = {}
 
     def logs(data: tuple[int, ...]) -> Any:
-        """Of one number of each stretch between places."""
+        """Return the log probabilities of one number of each stretch between places."""
         key = tuple(sorted(data))
         if key not in known:
             engine = PandasEngine(pd.DataFrame({"x": np.array(key, np.int64)}))

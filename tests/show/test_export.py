@@ -112,11 +112,11 @@ SIGNS = {
     "{}": "",
     **{f"\\{sign}": sign for sign in "&%$#_{}"},
 }
-"""What LaTeX prints of each command."""
+"""The text that LaTeX prints for each command."""
 
 
 def printed(text) -> str:
-    """What LaTeX prints of a text; an error for a sign that it reads as anything else."""
+    """The text that LaTeX prints; an error for a special character."""
     found, place = "", 0
     while place < len(text):
         for command, sign in SIGNS.items():

@@ -200,12 +200,12 @@ def shown(made):
 
 
 def number_of(text):
-    """What a number says that is shown with commas between thousands."""
+    """The value of a number that is shown with commas between thousands."""
     return Decimal(text.replace(",", ""))
 
 
 def check_within(said, value, lower, upper):
-    """What is shown holds the interval, and is hardly wider."""
+    """The interval shown contains the exact interval, and is hardly wider."""
     number, error = said
     if error is None:
         assert math.isnan(upper) or upper == value
@@ -873,7 +873,7 @@ def shell():
 
 
 def html_of(shell, thing):
-    """What a notebook would show, or None."""
+    """The HTML that a notebook would show, or None."""
     data, _ = shell.display_formatter.format(thing, include={"text/html"})
     return data.get("text/html")
 

@@ -31,7 +31,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="signals, forks and termin
 
 
 class Terminal(io.StringIO):
-    """What is written to a terminal, and what is seen of it afterwards."""
+    """The text written to a terminal, and the text left on it afterwards."""
 
     encoding = "utf-8"  # else digits draw the bar
 
@@ -44,7 +44,7 @@ class Terminal(io.StringIO):
 
 
 def seen(text: str) -> str:
-    """What a terminal shows after a text in which lines are begun anew."""
+    """The text on a terminal after lines that were begun anew."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         cells: list[str] = []
@@ -325,7 +325,7 @@ def test_risks_do_not_depend_on_how_many_are_computed_at_a_time(survey, schema, 
 
 
 def interrupting(after):
-    """What tqdm is for a test: an interrupt comes while the bar moves on."""
+    """A stand-in for tqdm: an interrupt comes while the bar moves on."""
 
     class Bar:
         def __init__(self, items, **_):

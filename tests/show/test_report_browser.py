@@ -247,7 +247,7 @@ def printed(reports, browser) -> dict[str, list[str]]:
 
 @every_page
 def test_no_row_of_a_table_is_cut(printed, edition):
-    """Of each row all cells are on one sheet, once, below the head of the table."""
+    """All cells of a row are on one sheet, once, below the head of the table."""
     sheets = printed[edition]
     pages_of = [
         [number for number, text in enumerate(sheets) if re.search(rf"\brow{place:03d}\b", text)]

@@ -363,7 +363,7 @@ def test_records_of_weight_0_are_left_out():
 
 
 def test_intervals_of_penalised_coefficients_hold_given_the_regressors():
-    """Of a rare truth value, whose share among the records sways how far the penalty moves it."""
+    """The truth value is rare: its share among the records sways how far the penalty moves it."""
     domain = Domain((Column("x", "boolean"), Column("y", "float", lower=-1, upper=1)))
     rng, rows, ridge = np.random.default_rng(2), 5000, 230
     held = 0

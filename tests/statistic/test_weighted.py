@@ -138,7 +138,7 @@ def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(se
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CALLS)
 def test_bounds_of_parts_hold_for_all_tables(setting, name):
-    """What bounding keeps noisy numbers in is what exact ones cannot leave."""
+    """Bounding keeps noisy numbers within limits that exact numbers cannot leave."""
     options, _, size = SETTINGS[setting]
     some = UNIVERSE.take([0, 3]).reset_index(drop=True).assign(who=["a", "b"])
     statistic = captured(protected(some, **options), CALLS[name])
@@ -517,7 +517,7 @@ SURVEY = Domain(
 
 @pytest.mark.parametrize("name", ["mean", "proportion", "value_counts"])
 def test_intervals_for_the_population_hold_the_design_effect(name):
-    """Of 200 samples; with the number of records in place of the effective one they would hold far less."""
+    """There are 200 samples; intervals by the number of records would hold far less often."""
     rng, times, size = np.random.default_rng(11), 200, 500
     asked = {
         "mean": (("x",), {}, {"variance": 1 / 12}),

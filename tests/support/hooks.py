@@ -30,7 +30,7 @@ __all__ = ["Listener", "attached"]
 
 
 class Listener(Protocol):
-    """What is told of each charge and of each random number."""
+    """A listener to each charge and each random number."""
 
     def charged(self, charge: Charge) -> None: ...
     def draws(self, draw: Draw) -> list[int] | None:
@@ -42,7 +42,7 @@ class Listener(Protocol):
 
     def selected(self, place: int) -> None: ...
     def throws(self, coins: Coins) -> np.ndarray | None:
-        """What shows in place of random coins; None for random ones."""
+        """The coins to take in place of random coins; None for random ones."""
 
     def publishes(self, make: Callable[[], Any]) -> Any:
         """The published object of noisy numbers, which ``make`` makes."""

@@ -511,7 +511,7 @@ EXACT: dict[str, Call] = {
     "split": lambda dp: [str(share) for share in dp.split(1, into=[1, 2])],
     "domain": lambda dp: str(dp.domain),
 }
-"""What the curator is given, without noise; what is simulated is left out, because its draws may change."""
+"""Numbers for the curator, without noise; simulations are left out, because their draws may change."""
 
 # ---------------------------------------------------------------- budgets
 

@@ -1,4 +1,4 @@
-"""What the texts of every picture must meet."""
+"""Conditions on the texts of every picture."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Recorder:
         return [one for one in self.records if isinstance(one, Draw)]
 
     def _given(self) -> tuple[int, ...] | None:
-        """What came out at this place of the earlier record."""
+        """The outcome at this position of the earlier record."""
         return None if self.outcome is None else self.outcome.outcomes[len(self.outcomes)]
 
     def charged(self, charge: Charge) -> None:

@@ -11,7 +11,7 @@ __all__ = ["Charge", "Coins", "Draw", "Event", "Law", "Record", "Selection"]
 
 @dataclass(frozen=True)
 class Event:
-    """What takes place, as an accounting sees it: a loss, how often, and Gaussian noise where it is that.
+    """An event of an accounting: a loss, its count, and its Gaussian noise if it has any.
 
     ``gaussian``: the noise multiplier, the most numbers that a unit moves, and the deviation in grid steps.
     ``grouped``: whether the loss is valid only summed up over a secret part.

@@ -69,7 +69,7 @@ def masked(ax):
 
 
 def cells(ax):
-    """What is written into each cell."""
+    """The text of each cell."""
     found = {}
     for text in ax.texts[1:]:  # the first one is below the title
         column, row = text.get_position()
