@@ -184,7 +184,7 @@ def path(value: Any, name: str, hint: str | None = None) -> str:
     )
 
 
-def reals(values: Any, name: str = "Values", wanted: str = "numbers that doubles hold") -> NDArray[Any]:
+def reals(values: Any, name: str = "Values", expected: str = "numbers that doubles hold") -> NDArray[Any]:
     """Return numbers as an array; no value is in any message.
 
     >>> reals([1, 2]).tolist()
@@ -197,7 +197,7 @@ def reals(values: Any, name: str = "Values", wanted: str = "numbers that doubles
     except (TypeError, ValueError, OverflowError):  # ragged lists, a NaN that signals, too large a fraction
         array = np.empty(0, dtype="U1")
     if array.dtype.kind not in "iuf":
-        raise ParameterError(f"{name} must be {wanted}.")
+        raise ParameterError(f"{name} must be {expected}.")
     return array
 
 

@@ -474,18 +474,18 @@ def _clipped_column(cells: FaultyCells) -> pd.Series[Any]:
     low = np.zeros(len(array), dtype=bool) if column.lower is None else cells.outside & (array < column.lower)
     moves = [(low, column.lower), (cells.outside & ~low, column.upper)]
     moves = [(where, bound) for where, bound in moves if where.any()]
-    moved: Any
+    clipped: Any
     dtype = values.dtype
     if all(_holds(dtype, bound) for _, bound in moves):
-        moved = values.to_numpy(copy=True) if isinstance(dtype, np.dtype) else values.array.copy()
+        clipped = values.to_numpy(copy=True) if isinstance(dtype, np.dtype) else values.array.copy()
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
-        moved, dtype = array.copy(), np.dtype(np.float64)
+        clipped, dtype = array.copy(), np.dtype(np.float64)
     else:
-        moved = pd.arrays.FloatingArray(array.copy(), cells.null.copy())
-        dtype = moved.dtype
+        clipped = pd.arrays.FloatingArray(array.copy(), cells.null.copy())
+        dtype = clipped.dtype
     for where, bound in moves:
-        moved[where] = int(bound) if dtype.kind in "iu" else bound  # type: ignore[arg-type]
-    return pd.Series(moved, index=values.index, dtype=dtype)
+        clipped[where] = int(bound) if dtype.kind in "iu" else bound  # type: ignore[arg-type]
+    return pd.Series(clipped, index=values.index, dtype=dtype)
 
 
 def _holds(dtype: Any, bound: Any) -> bool:

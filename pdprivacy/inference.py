@@ -532,20 +532,20 @@ def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
     return _aligned("rows", rows, sets, least=1)
 
 
-def _aligned(name: str, given: Numbers, sets: _Sets, *, least: int) -> Floats:
+def _aligned(name: str, argument: Numbers, sets: _Sets, *, least: int) -> Floats:
     """An argument in the shape of one release, its labels matched; all of it finite and large enough."""
     cells = sets.values.shape[1:]
     numbers: Floats | None
-    if isinstance(given, pd.Series):
-        numbers = _by_label(name, given, sets)
-    elif isinstance(given, pd.DataFrame):
-        rows = _order(given.index, sets.index)
-        tops = None if sets.tops is None else _order(given.columns, sets.tops)
+    if isinstance(argument, pd.Series):
+        numbers = _by_label(name, argument, sets)
+    elif isinstance(argument, pd.DataFrame):
+        rows = _order(argument.index, sets.index)
+        tops = None if sets.tops is None else _order(argument.columns, sets.tops)
         numbers = None
         if rows is not None and tops is not None:
-            numbers = doubles(given, repr(name))[np.ix_(rows, tops)]
+            numbers = doubles(argument, repr(name))[np.ix_(rows, tops)]
     else:
-        numbers = doubles(given, repr(name))
+        numbers = doubles(argument, repr(name))
         if numbers.ndim == 0:
             numbers = np.full(cells, float(numbers))
     if numbers is None or numbers.shape != cells:

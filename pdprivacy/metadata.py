@@ -383,8 +383,8 @@ def interval(released: Released) -> Released:
     ------
     MetadataError : no metadata, or the numbers are not those that were released.
     """
-    metadata, kept = read(released), as_released(released)
-    if kept is None:
+    metadata, within_bounds = read(released), as_released(released)
+    if within_bounds is None:
         raise MetadataError(
             "The numbers are not those that were released, so their errors are not known.",
             "take the interval from the released frame before changing it.",
@@ -394,7 +394,7 @@ def interval(released: Released) -> Released:
             "A selection has an error in counts or ranks, and no interval around its value.",
             "released.attrs['dp']['error'] says how many records it is off.",
         )
-    released = kept
+    released = within_bounds
     error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))
     if "unit" in metadata.error:
         return _interval_of_dates(released, error, half)

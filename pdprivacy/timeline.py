@@ -289,22 +289,22 @@ class Timeline:
         >>> names, first.tolist()
         (('2020-01', '2020-02', '2020-03'), [0, 31, 60])
         """
-        known = FREQS.get(freq) if isinstance(freq, str) else None
-        if known is None:
+        code = FREQS.get(freq) if isinstance(freq, str) else None
+        if code is None:
             raise ParameterError(
                 f"'freq' must be one of {', '.join(map(repr, get_args(Freq)))} (got {got(freq)}).", 'freq="M"'
             )
         # as the clock shows them
         ends = self.instants(np.array([lower, upper])).tz_localize(None).to_numpy().astype("datetime64[D]")
-        first, last = (_start(day, known) for day in ends)
-        many = _later(first, last, known)
+        first, last = (_start(day, code) for day in ends)
+        many = _later(first, last, code)
         if many > MOST_PERIODS:
             raise ParameterError(
                 f"the bounds hold {many} periods of freq={freq!r}, more than {MOST_PERIODS}.",
                 "a longer period, or narrower bounds by private.clip(...)",
             )
-        starts = _starts(first, many, known)
-        names = tuple(_names(starts, known))
+        starts = _starts(first, many, code)
+        names = tuple(_names(starts, code))
         begin = pd.DatetimeIndex(starts.astype("datetime64[s]"))
         if self.zone is not None:
             # a midnight that clocks skip is the instant when they skip it, one that they show twice the first

@@ -612,7 +612,7 @@ LABELLED = {
 @pytest.mark.full(keep=8)
 @pytest.mark.parametrize("kind", LABELLED)
 def test_labels_of_every_dtype_conform_and_are_counted_alike(kind):
-    """The engine knows every label that is known here: no record is lost between the two, and none fails there."""
+    """The engine knows every label that conforms: no record is lost in between, and none fails later."""
     if "pyarrow" in kind or "dictionary" in kind:
         pytest.importorskip("pyarrow")
     (first, second), make = LABELLED[kind]

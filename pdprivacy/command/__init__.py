@@ -157,7 +157,7 @@ def _add_report(tools: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _report(chosen: argparse.Namespace) -> None:
     """Write the report; errors as `report`."""
     address = chosen.declaration
-    made = report(
+    html_report = report(
         chosen.releases,
         ledger=chosen.ledger,
         name=chosen.name,
@@ -167,8 +167,8 @@ def _report(chosen: argparse.Namespace) -> None:
         title=chosen.title,
         pictures=not chosen.no_pictures,
     )
-    what = f"{many(len(made.releases), 'release')}, {made.edition} edition"
-    mark = ", CONFIDENTIAL" if made.edition == "curator" else ""
+    what = f"{many(len(html_report.releases), 'release')}, {html_report.edition} edition"
+    mark = ", CONFIDENTIAL" if html_report.edition == "curator" else ""
     print(f"{printable(chosen.output)}: {what}{mark}")
 
 

@@ -334,18 +334,18 @@ def count_few_bins(
     """
     *starts, end = edges
     within = [position for position, edge in enumerate(starts) if lower < edge <= upper]
-    reached, nulls = np.zeros(len(edges), dtype=np.int64), 0
+    at_least, nulls = np.zeros(len(edges), dtype=np.int64), 0
     for start, stop in blocks(rows, PIECE):
         piece = np.asarray(read(start, stop), dtype=np.float64)
         nulls += int(np.count_nonzero(np.isnan(piece)))
         for position in within:
-            reached[position] += np.count_nonzero(piece >= starts[position])
+            at_least[position] += np.count_nonzero(piece >= starts[position])
         if lower <= end < upper:
-            reached[-1] += np.count_nonzero(piece > end)
-    reached[[position for position, edge in enumerate(starts) if edge <= lower]] = rows - nulls
+            at_least[-1] += np.count_nonzero(piece > end)
+    at_least[[position for position, edge in enumerate(starts) if edge <= lower]] = rows - nulls
     if end < lower:
-        reached[-1] = rows - nulls
-    return -np.diff(reached), nulls
+        at_least[-1] = rows - nulls
+    return -np.diff(at_least), nulls
 
 
 FRACTION_BITS = 30

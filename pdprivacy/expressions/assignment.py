@@ -98,25 +98,25 @@ def assign(
     _check_expressions(expressions)
     checked_bounds = _checked_bounds(expressions, bounds)
     _check_levels(domain, expressions)
-    made: dict[Hashable, Cells] = {}
+    cells_by_name: dict[Hashable, Cells] = {}
     reads: dict[Hashable, None] = {}
-    known = _ReadableColumns(domain.columns)
+    readable = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
-        if name in known:
-            own(known[name], "assign")
+        if name in readable:
+            own(readable[name], "assign")
         what = f"expression of {name!r}"
         try:
             syntax = expression
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
-            reader = ExpressionReader(syntax, known, what)
+            reader = ExpressionReader(syntax, readable, what)
             column, cells = _new_column(reader, syntax.node, name, checked_bounds.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
-        reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
-        made[name] = cells
-        known.add(column)
-    return Transform(_text(expressions, bounds), known.to_domain(), tuple(reads), made)
+        reads.update(dict.fromkeys(read for read in reader.columns if read not in cells_by_name))
+        cells_by_name[name] = cells
+        readable.add(column)
+    return Transform(_text(expressions, bounds), readable.to_domain(), tuple(reads), cells_by_name)
 
 
 def _text(
@@ -290,16 +290,16 @@ def _computed_column(
         )
 
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        made = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
+        computed = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
         null = np.zeros(len(index), dtype=bool) if term.whole and term.nullable else None
         for start in range(0, len(index), BLOCK):
             rows = slice(start, start + BLOCK)
             found = numbers(term, {one: read[one].iloc[rows] for one in reader.columns})
-            made[rows] = found.array
+            computed[rows] = found.array
             if null is not None and found.null is not None:
                 null[rows] = found.null
             if lower is not None or upper is not None:
-                np.clip(made[rows], lower, upper, out=made[rows])
-        return column_of(made, null, column, index)
+                np.clip(computed[rows], lower, upper, out=computed[rows])
+        return column_of(computed, null, column, index)
 
     return column, cells

@@ -70,9 +70,11 @@ def cut(
     for name, value in (("right", right), ("include_lowest", include_lowest)):
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
-    given, edges = _edges(bins)
+    edges_as_given, edges = _edges(bins)
     texts = (
-        _texts(given, bool(right), bool(include_lowest)) if labels is None else _checked_labels(labels, edges)
+        _texts(edges_as_given, bool(right), bool(include_lowest))
+        if labels is None
+        else _checked_labels(labels, edges)
     )
     interval_positions = functools.partial(
         _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
@@ -91,7 +93,7 @@ def cut(
     text = call(
         "cut",
         column,
-        given,
+        edges_as_given,
         right=None if right else False,
         labels=None if labels is None else list(texts),
         include_lowest=True if include_lowest else None,
@@ -351,20 +353,20 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             'private.rename(columns={"age": "years"})',
         )
     renewed: dict[Hashable, Column] = {}
-    taken: set[Hashable] = set()
+    new_names: set[Hashable] = set()
     for name, new in columns.items():
         column = own(domain[name], "rename")
         if new is None or not has_hash(new):
             raise ParameterError(f"'rename' got no name for column {name!r} (got {kind(new)}).")
         if new == name:
             continue
-        if new in domain or new in taken:
+        if new in domain or new in new_names:
             raise ParameterError(
                 f"'rename' cannot call column {name!r} {new!r}: another column has that name.",
                 "rename that column first, in a step of its own",
             )
         renewed[name] = replace(column, name=new)
-        taken.add(new)
+        new_names.add(new)
     made = {column.name: _unchanged_cells(name) for name, column in renewed.items()}
     kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
     return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)
@@ -415,11 +417,11 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     """
     single = None if isinstance(dtype, Mapping) else _name(dtype)
     if single is None:
-        given = {name: _name(target_name) for name, target_name in dtype.items()}
+        targets = {name: _name(target_name) for name, target_name in dtype.items()}
     else:
-        given = {column.name: single for column in domain.columns}
+        targets = {column.name: single for column in domain.columns}
     renewed = {}
-    for name, wanted in given.items():
+    for name, wanted in targets.items():
         column, target = own(domain[name], "astype"), KINDS[wanted]
         if column.timeline is not None:
             raise ParameterError(
@@ -438,7 +440,7 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
     text = call(
         "astype",
-        {plain(name): target_name for name, target_name in given.items()} if single is None else single,
+        {plain(name): target_name for name, target_name in targets.items()} if single is None else single,
     )
     return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
 

@@ -309,8 +309,8 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
     if bound is None:
         return {}
     if isinstance(bound, Mapping):
-        given = {_numeric(domain[name]).name: value for name, value in bound.items()}
-        if not given:
+        bounds = {_numeric(domain[name]).name: value for name, value in bound.items()}
+        if not bounds:
             raise ParameterError(f"{what!r} names no column.", "private.dp.clip(upper={'age': 60})")
     else:
         if columns is None:
@@ -334,8 +334,8 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
                 f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
                 "private.dp.clip(upper={'age': 60}); bounds that differ from row to row may hold cells.",
             )
-        given = {column.name: bound for column in chosen}
-    return {name: number(value, domain[name], repr(what)) for name, value in given.items()}
+        bounds = {column.name: bound for column in chosen}
+    return {name: number(value, domain[name], repr(what)) for name, value in bounds.items()}
 
 
 def _numeric(column: Column) -> Column:

@@ -195,17 +195,20 @@ class Account:
         """
         terms, given = self.terms, {"unit": unit, "declaration": declaration}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        wanted = replace(terms, **changes)
+        new_terms = replace(terms, **changes)
         if terms.unit is not None and self.charges:
             terms.check_unit(unit)
-        moved = terms.unit not in (None, wanted.unit) or terms.declaration not in (None, wanted.declaration)
+        moved = terms.unit not in (None, new_terms.unit) or terms.declaration not in (
+            None,
+            new_terms.declaration,
+        )
         if moved and not redeclare:
             raise BudgetError(
                 "The data of this budget was protected before with another declaration or other neighbors.",
                 "budget=ledger, name=..., redeclare=True, for the same data declared anew; another name for "
                 "other data.",
             )
-        return wanted
+        return new_terms
 
     def to_json(self) -> dict[str, Any]:
         """Return total and spent as [epsilon, delta] for the metadata of a release.

@@ -315,10 +315,10 @@ class Chain:
     def _run(self, work: Callable[[Any], T], *, writes: bool) -> T:
         def checked(reader: Reader) -> tuple[T, Row | None]:
             reader.head = reader.last()
-            if reader.head != seen:
+            if reader.head != seen_head:
                 reader.make_durable()
-                row = None if seen is None else reader.at(seen.number)
-                if seen is not None and (row is None or row.hash != seen.hash):
+                row = None if seen_head is None else reader.at(seen_head.number)
+                if seen_head is not None and (row is None or row.hash != seen_head.hash):
                     raise TamperedLedgerError(
                         "The ledger does not hold what it held before: an older copy, or another ledger, was "
                         "put in its place. It is not used.",
@@ -328,14 +328,14 @@ class Chain:
                     reader.checked(reader.head.number)
             return work(reader), reader.head
 
-        seen = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
+        seen_head = self.seen  # before the moment is fixed: others may add, and see, more meanwhile
         try:
             if writes:
-                result, head = self.store.write(checked, create=seen is None)
+                result, head = self.store.write(checked, create=seen_head is None)
             else:
                 result, head = self.store.read(checked)
         except MissingLedgerError:
-            if seen is None and not writes:
+            if seen_head is None and not writes:
                 raise
             raise LedgerError(
                 f"The ledger {self.store.address!r} was here, and is gone. {NOTHING}",

@@ -93,7 +93,7 @@ def remembered(function: F) -> F:
 
     Raises ParameterError where an argument has no hash, and where a number has no double.
     """
-    kept = functools.lru_cache(maxsize=1024)(function)
+    cache = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -103,7 +103,7 @@ def remembered(function: F) -> F:
             pass
         else:
             with contextlib.suppress(ArithmeticError):
-                return kept(*args, **options)
+                return cache(*args, **options)
         raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
 
     return cast("F", called)
@@ -511,7 +511,7 @@ class Discrete(Additive):
 
     def sample(self, values: ArrayLike, rng: RandomState = None) -> Integers:
         """Integer ``values`` plus independent noise, within the bounds; same shape, int64."""
-        array = reals(values, wanted="integers")
+        array = reals(values, expected="integers")
         if array.size == 0:
             array = array.astype(np.int64)
         if array.dtype.kind not in "iu":

@@ -370,7 +370,7 @@ def _few_between(scale: Fraction, below: Integers, above: Integers, source: Sour
     pool = Pool(source)
     t, s = scale.as_integer_ratio()
     rate = float(min(1 / scale, _STEEP))
-    drawn = []
+    draws = []
     for low, high in zip(below.tolist(), above.tolist(), strict=True):
         z = pool.laplace(t, s)
         if not -low <= z <= high:
@@ -381,23 +381,23 @@ def _few_between(scale: Fraction, below: Integers, above: Integers, source: Sour
             gap = left / (left + right) - value * 2.0**-64
             side = gap > 0 if abs(gap) >= MARGIN else heads(_sides(scale, low, high), value, source)
             z = ~(excess % low) if side else excess % (high + 1)
-        drawn.append(z)
-    return np.array(drawn, np.int64)
+        draws.append(z)
+    return np.array(draws, np.int64)
 
 
 def _fold(
     scale: Fraction,
-    drawn: Integers,
+    draws: Integers,
     below: Integers,
     above: Integers,
     source: Source,
 ) -> None:
-    """Replace those of the unbounded draws ``drawn`` that lie outside."""
+    """Replace those of the unbounded ``draws`` that lie outside."""
     # Where the bounds leave out most, all are folded: a magnitude is geometric also before it exceeds
     # anything. This must not depend on what was drawn.
     narrow = max(int(below.max()), int(above.max())) <= scale
-    out = slice(None) if narrow else np.flatnonzero((drawn < -below) | (drawn > above))
-    z, low, high = drawn[out], below[out], above[out]
+    out = slice(None) if narrow else np.flatnonzero((draws < -below) | (draws > above))
+    z, low, high = draws[out], below[out], above[out]
     if z.size == 0:
         return
     # Sides are masks of no bits or all, as np.where on random sides costs ten times as much; lengths are
@@ -420,7 +420,7 @@ def _fold(
     )
     sign = -side.astype(np.int64)
     excess %= right ^ either & sign.view(np.uint64)
-    drawn[out] = excess.view(np.int64) ^ sign
+    draws[out] = excess.view(np.int64) ^ sign
 
 
 def _sides(scale: Fraction, below: int, above: int) -> Odds:
@@ -502,8 +502,8 @@ def _few_stairs(epsilon: Fraction, width: int, step: int, size: int, source: Sou
     pool = Pool(source)
     s, t = epsilon.as_integer_ratio()
     first = _first_share(epsilon, width, step)
-    drawn: list[int] = []
-    while len(drawn) < size:
+    draws: list[int] = []
+    while len(draws) < size:
         # Folded at zero a discrete Laplace draw is geometric (see `truncated_laplace`).
         k = pool.laplace(t, s)
         k ^= k >> 63
@@ -512,10 +512,10 @@ def _few_stairs(epsilon: Fraction, width: int, step: int, size: int, source: Sou
         near = gap > 0 if abs(gap) >= MARGIN else heads(_parts(epsilon, width, step), value, source)
         z = k * width + (pool.below(step) if near else step + pool.below(width - step))
         if pool.below(2) == 0:
-            drawn.append(z)
+            draws.append(z)
         elif z:  # minus zero is zero: counted once
-            drawn.append(-z)
-    return np.array(drawn, np.int64)
+            draws.append(-z)
+    return np.array(draws, np.int64)
 
 
 def _block(epsilon: Fraction, width: int, step: int, count: int, source: Source) -> Integers:

@@ -74,13 +74,13 @@ def execute_together(
         answers = facts.engine.collect(
             read for release, _ in priced if release.facts.derived is None for read in release.task.reads
         )
-        made = [
+        releases = [
             read_and_draw(release, price, entry, source, answers, release_id)
             for (release, price), source in zip(priced, sources, strict=True)
         ]
-        risks = [risk for _, risk in made if risk is not None]
+        risks = [risk for _, risk in releases if risk is not None]
         facts.budget.answered(entry.number, max(risks, default=None))
-    return [released for released, _ in made]
+    return [released for released, _ in releases]
 
 
 @contextmanager

@@ -320,11 +320,13 @@ def published(
     arrange: Callable[[Made[Any]], Made[Any]] | None = None,
 ) -> R:
     """Return the released object with its metadata; ``details``: facts of this kind of release alone."""
-    made = [*map(make, results)]
+    releases = [*map(make, results)]
     timelines = timelines_of(call.columns, call.statistic)
     if timelines:
-        made = [(dated(numbers, timelines), in_seconds(errors, timelines)) for numbers, errors in made]
-    released, errors = made[0] if len(made) == 1 else _side_by_side(made)
+        releases = [
+            (dated(numbers, timelines), in_seconds(errors, timelines)) for numbers, errors in releases
+        ]
+    released, errors = releases[0] if len(releases) == 1 else _side_by_side(releases)
     if arrange is not None:
         released, errors = arrange((released, errors))
     regressions = [result.answer.regression for result in results]
@@ -385,16 +387,16 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
     metadata.attach(released, stored)
 
 
-def _side_by_side(made: Sequence[Made[Any]]) -> Made[Any]:
+def _side_by_side(releases: Sequence[Made[Any]]) -> Made[Any]:
     """Return several releases as columns, under a level named "release" that counts from 1."""
-    frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(made, 1)}
+    frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(releases, 1)}
     table: Any = pd.concat(frames, axis=1, names=["release"])
     names = table.columns
     if isinstance(names, pd.MultiIndex):
         # concat keeps a null as a label of its level, which no other index does
         levels = [names.get_level_values(level) for level in range(names.nlevels)]
         table.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
-    return table, Errors.side_by_side([(released.shape, errors) for released, errors in made])
+    return table, Errors.side_by_side([(released.shape, errors) for released, errors in releases])
 
 
 def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
@@ -432,7 +434,7 @@ def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
 def public_rows(facts: Protected, call: Call) -> int | None:
     """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
-    nullable = any([column.nullable for column in (*call.columns, *call.by)])
+    nullable = any(column.nullable for column in (*call.columns, *call.by))
     return None if grouped or nullable or call.weights is not None else facts.scope.row_bounds()[1]
 
 

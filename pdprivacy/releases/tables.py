@@ -323,18 +323,18 @@ def with_margins(
     size = _summed(np.ones(np.shape(table.answer.values)))
     names = [_all_label(label) for label in labels]
     if call.normalize is None:
-        made = _counts_with_margins(table, size)
-        errors = _errors_of_sums(made.errors, table.errors, size, float(table.answer.standard_error))
+        result = _counts_with_margins(table, size)
+        errors = _errors_of_sums(result.errors, table.errors, size, float(table.answer.standard_error))
     else:
         # as pandas: shares per row have no column of ones, shares per column no row of them
         kept = {"all": (True, True), "index": (True, False), "columns": (False, True)}[call.normalize]
         names = [name if keep else label for name, label, keep in zip(names, labels, kept, strict=True)]
-        made = _shares_with_margins(table, call.normalize, size)
-        errors = made.errors
+        result = _shares_with_margins(table, call.normalize, size)
+        errors = result.errors
     if call.constraint is not None:
-        made = made.projected(_summed(np.asarray(shape(table).answer.values)))
-        errors = made.errors
-    return made, names, errors
+        result = result.projected(_summed(np.asarray(shape(table).answer.values)))
+        errors = result.errors
+    return result, names, errors
 
 
 def _counts_with_margins(table: Result, size: Floats) -> Result:

@@ -487,7 +487,7 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
     """
     risks_by_size = np.zeros((len(readings), len(sizes)))
     for start, stop in _near(sizes, float(alpha.sum())):
-        wanted, largest = sizes[start:stop], int(sizes[stop - 1])
+        sizes_of_block, largest = sizes[start:stop], int(sizes[stop - 1])
         masses = [_negative_binomial(each, largest, float(alpha.sum())) for each in alpha]
         whole = masses[0]
         for mass in masses[1:]:
@@ -505,8 +505,8 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
                 hidden = q * mass
                 exactly_one = _series_product(exactly_one, hidden) + _series_product(none, there * mass)
                 none = _series_product(none, hidden)
-            risks = exactly_one[wanted] / whole[wanted]
-            risks_by_size[level, start:stop] = risks / wanted if partial else risks
+            risks = exactly_one[sizes_of_block] / whole[sizes_of_block]
+            risks_by_size[level, start:stop] = risks / sizes_of_block if partial else risks
     return np.clip(risks_by_size, 0.0, 1.0)
 
 
@@ -565,17 +565,19 @@ def marginal(cells: Cells, sizes: Sizes, readings: Sequence[Reading], partial: b
     )
     risks = np.zeros((len(readings), len(proportions)))
     for start, stop in _groups(sizes.values):
-        wanted, chances = sizes.values[start:stop], sizes.chances[start:stop]
-        rate = (float(wanted[0]) + float(wanted[-1])) / 2
-        near = int(wanted[-1] - wanted[0])
+        sizes_of_group, chances = sizes.values[start:stop], sizes.chances[start:stop]
+        rate = (float(sizes_of_group[0]) + float(sizes_of_group[-1])) / 2
+        near = int(sizes_of_group[-1] - sizes_of_group[0])
         period = int(periods(np.array([math.ceil(rate)]), near + proportions.shape[1])[0])
-        factor = chances / poisson(np.array(rate), wanted)
+        factor = chances / poisson(np.array(rate), sizes_of_group)
         if partial:
-            factor = factor / wanted
+            factor = factor / sizes_of_group
         most = max(1, MARGINAL_NUMBERS // (period * max(1, min(len(readings), READINGS))))
         for row in range(0, len(proportions), most):
             rows = slice(row, row + most)
-            risks[:, rows] += _at_sizes(proportions[rows], rate, period, wanted, factor, readings, partial)
+            risks[:, rows] += _at_sizes(
+                proportions[rows], rate, period, sizes_of_group, factor, readings, partial
+            )
     return np.clip(risks[:, inverse.reshape(-1)], 0.0, 1.0)
 
 
@@ -593,7 +595,7 @@ def _at_sizes(
     proportions: Floats,
     rate: float,
     period: int,
-    wanted: Integers,
+    sizes: Integers,
     factor: Floats,
     readings: Sequence[Reading],
     partial: bool,
@@ -604,7 +606,7 @@ def _at_sizes(
     series = Series.of(values, period)
     beginnings, node = PrefixTree.of(positions)
     centre = series.centres[positions].sum(axis=1)
-    offset = (wanted[np.newaxis, :] - centre[:, np.newaxis]) % period
+    offset = (sizes[np.newaxis, :] - centre[:, np.newaxis]) % period
     risks = np.empty((len(readings), len(proportions)))
     for at in range(0, len(readings), READINGS):
         below, there = series.transforms(series.hidden(readings[at : at + READINGS]), partial)

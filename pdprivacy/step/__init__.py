@@ -300,7 +300,7 @@ class _Run:
         try:
             returned = self._body(*bound.args, **bound.kwargs)
             single = not isinstance(returned, dict)
-            kept = keeper.results({SINGLE: returned} if single else returned)
+            results_by_name = keeper.results({SINGLE: returned} if single else returned)
         except BaseException as error:
             if keeper.made and isinstance(error, AlreadyCharged | LedgerError):
                 error.add_note(f"The releases before it are in {str(keeper.rescue())!r}.")
@@ -314,10 +314,10 @@ class _Run:
             keeper.close()
         results = {
             name: {"release": stored.number, "digest": digest_of(stored.data)}
-            for name, stored in kept.items()
+            for name, stored in results_by_name.items()
         }
         finished = {**manifest, "results": results, "single": single}
-        self._folder.finish(finished, {name: stored.data for name, stored in kept.items()})
+        self._folder.finish(finished, {name: stored.data for name, stored in results_by_name.items()})
         return finished
 
 

@@ -193,17 +193,17 @@ class StepKeeper:
 
     def _stored(self, number: int, release_id: str, call: dict[str, str]) -> bytes | None:
         """Return the file of a stored release, None where it was not charged yet."""
-        kept, request = self._folder.kept(number), self._request(call)
+        in_folder, request = self._folder.kept(number), self._request(call)
         try:
             answer = self._purse.stored_answer(release_id, request)
         except AlreadyCharged:
-            if kept is None:
+            if in_folder is None:
                 raise self._lost(release_id) from None
         else:
-            if answer is None and kept is not None:
+            if answer is None and in_folder is not None:
                 raise another_ledger(self._folder.release_id)
             return answer
-        note, data = kept
+        note, data = in_folder
         if changed := differing(note["call"], call):
             raise ChangedStepError(
                 f"The stored release {release_id!r} was made with another "

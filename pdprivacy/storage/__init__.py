@@ -85,18 +85,18 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
     True
     >>> folder.cleanup()
     """
-    kept = check_release(released, "saved")
+    release = check_release(released, "saved")
     name = checks.path(path, "path", TRY)
     kind, packed = _format(name, format)
     if kind is None:
         raise _unknown(name, TRY)
     if kind == "parquet":
         check_pyarrow()
-        files = {name: to_bytes(kept)[0]}
+        files = {name: to_bytes(release)[0]}
     elif kind == "json":
-        files = {name: write_json(kept)}
+        files = {name: write_json(release)}
     else:
-        data, beside = write_csv(kept)
+        data, beside = write_csv(release)
         files = {name + BESIDE: beside, name: data}
     if packed:
         files[name] = gzip.compress(files[name], mtime=0)

@@ -29,7 +29,7 @@ Z = 4.75
 ROWS = 1000
 REPEATED = 400
 ALONE = 20
-"""The number of columns released one by one; one call releases the others, each with its share of the loss."""
+"""How many columns are released one by one; one call releases all others, with shares of the loss."""
 
 _rng = np.random.default_rng(2024)
 _x = _rng.uniform(18, 90, ROWS)

@@ -1795,7 +1795,7 @@ def stories(tmp_path_factory):
 
 
 def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
-    """Check the facts after any end of the attempts: no release is paid for twice, and stored releases verify."""
+    """Check the facts after the attempts: no release is paid for twice, and stored releases verify."""
     ledger = pdprivacy.Ledger(folder / "budget.db")
     entries = ledger.entries(NAME)
     assert entries["release_id"].is_unique

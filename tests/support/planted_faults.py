@@ -1267,7 +1267,7 @@ FAULTS = (
     PlantedFault(
         "older copy of a ledger taken for the ledger",
         "ledger/store.py",
-        "                if seen is not None and (row is None or row.hash != seen.hash):",
+        "                if seen_head is not None and (row is None or row.hash != seen_head.hash):",
         "                if False:",
         ("tests/ledger/test_budgets.py::test_an_older_copy_is_told_by_the_head",),
     ),
@@ -1676,8 +1676,8 @@ FAULTS = (
     PlantedFault(
         "last edge of few bins taken for none of them",
         "engine/blocks.py",
-        "            reached[-1] += np.count_nonzero(piece > end)",
-        "            reached[-1] += np.count_nonzero(piece >= end)",
+        "            at_least[-1] += np.count_nonzero(piece > end)",
+        "            at_least[-1] += np.count_nonzero(piece >= end)",
         (
             "tests/engine/test_pandas_engine.py::test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does",
         ),

@@ -119,17 +119,17 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
     named = "rho" if in_rho else "epsilon"
     is_part = in_rho or not (counted or abs(cap - amounts.sum() - left_amount) > 1e-6 * cap)
     charges = many(len(amounts), "charge")
-    said = [f"total {named} {cost(cap)}, left {left_amount:.6g}; {charges}"]
+    notes = [f"total {named} {cost(cap)}, left {left_amount:.6g}; {charges}"]
     if not is_part:
-        said = [f"total epsilon {cost(cap)}; left: epsilon {left_amount:.6g} of one more release; {charges}"]
+        notes = [f"total epsilon {cost(cap)}; left: epsilon {left_amount:.6g} of one more release; {charges}"]
     if not isinstance(total, ZCDP) and total.delta:
-        said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
+        notes.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
     rows = [
         SpentBar(printable(label, 100), amount)
         for label, amount in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
-    return SpentBars(rows, unit, cap, left_amount, is_part, said)
+    return SpentBars(rows, unit, cap, left_amount, is_part, notes)
 
 
 def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
@@ -216,14 +216,16 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
 
     Raises MetadataError if the rows are not epsilon and bounding, or a column is missing.
     """
-    wanted = "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
+    expected_columns = (
+        "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
+    )
     if "plus_minus" in plan.columns and not {"bias", "rmse"} & set(plan.columns):
         raise MetadataError(
             "The plan holds no bias and no root mean squared error, so it has no picture.",
             "plan['plus_minus'] holds the margins of error.",
         )
     if list(plan.index.names[:2]) != ["epsilon", "bounding"] or not {"bias", "rmse"} <= set(plan.columns):
-        raise _altered(wanted)
+        raise _altered(expected_columns)
     try:
         table: Any = plan[["rmse", "bias"]]
         days = table / pd.Timedelta(days=1) if _of_dates(plan) else table
@@ -231,7 +233,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         epsilon = plan.index.get_level_values(0).to_numpy(dtype=np.float64)
         cells = np.broadcast_to(np.asarray(plan.get("cells", 1), dtype=np.int64), len(plan))
     except (TypeError, ValueError):
-        raise _altered(wanted) from None
+        raise _altered(expected_columns) from None
     kinds = plan.index.get_level_values(1)
     if not len(plan) or not (np.isfinite(epsilon) & (epsilon > 0)).all() or not set(kinds) <= set(STYLES):
         raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
@@ -318,17 +320,17 @@ def _plan_notes(facts: Mapping[str, Any], curves: Sequence[Curves]) -> list[str]
 def _lines(part: Canvas, curve: Curves, error: int) -> dict[str, Any]:
     """Draw the lines of one error; return the handles of the legend."""
     ax, handles = part.ax, {}
-    for kind, drawn in curve.by_bounding.items():
+    for kind, curve_values in curve.by_bounding.items():
         colour, dashes, marker = STYLES[kind]
         style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4, "linewidth": 1.6}
-        (handles[kind],) = ax.plot(drawn[0], drawn[error], **style)
-    every = np.unique(np.concatenate([drawn[0] for drawn in curve.by_bounding.values()]))
+        (handles[kind],) = ax.plot(curve_values[0], curve_values[error], **style)
+    every = np.unique(np.concatenate([curve_values[0] for curve_values in curve.by_bounding.values()]))
     part.log_epsilon(every)
     if len(every) > 1:
         margin = (every[-1] / every[0]) ** 0.03
         ax.set_xlim(every[0] / margin, every[-1] * margin)
     ax.tick_params(which="both", labelsize=0.9 * part.points, length=2.5, pad=2)
-    errors = np.concatenate([drawn[error] for drawn in curve.by_bounding.values()])
+    errors = np.concatenate([curve_values[error] for curve_values in curve.by_bounding.values()])
     _heights(part, errors[np.isfinite(errors)], positive=error == 1)
     return handles
 

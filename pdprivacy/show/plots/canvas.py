@@ -201,7 +201,7 @@ class Canvas:
         from matplotlib.transforms import ScaledTranslation
 
         ax, dot, small = self.ax, self.dot, self.points
-        said = [printable(note, 200) for note in notes if note]
+        printable_notes = [printable(note, 200) for note in notes if note]
         under = self.write("", (0, 1), (0, 5), over="axes fraction", size=small, color="0.3", va="bottom")
         under.set_linespacing(1.15)
         under.set_in_layout(False)  # the title's pad has room for it, and its width takes none from the axes
@@ -211,7 +211,7 @@ class Canvas:
             box = ax.get_tightbbox(for_layout_only=True)
             left = min(box.x0, ax.bbox.x0)
             width = min(max(box.x1, ax.bbox.x1), ax.figure.bbox.x1 - 3 * dot) - left
-            under.set_text("\n".join(self._wrapped(note, width, small) for note in said))
+            under.set_text("\n".join(self._wrapped(note, width, small) for note in printable_notes))
             under.set_x((left - ax.bbox.x0) / dot)
             above = ax.set_title(
                 self._wrapped(title, width, small + 2), loc="left", fontsize=small + 2, parse_math=False,

@@ -97,21 +97,21 @@ def _single_point_marker(epsilon: Floats) -> str:
 
 
 def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
-    wanted = "the index must be (order, marginal), and the columns 'tvd' by epsilon"
+    expected_columns = "the index must be (order, marginal), and the columns 'tvd' by epsilon"
     if (
         frame.index.nlevels != 2
         or frame.columns.nlevels != 2
         or "tvd" not in frame.columns.get_level_values(0)
     ):
-        raise _altered(facts, wanted)
+        raise _altered(facts, expected_columns)
     try:
         epsilon = frame["tvd"].columns.to_numpy(dtype=np.float64)
         distances = frame["tvd"].to_numpy(dtype=np.float64)[:, np.argsort(epsilon)]
         order = frame.index.get_level_values(0).to_numpy(dtype=np.int64)
     except (TypeError, ValueError):
-        raise _altered(facts, wanted) from None
+        raise _altered(facts, expected_columns) from None
     if not np.isfinite(distances).any():
-        raise _altered(facts, wanted)
+        raise _altered(facts, expected_columns)
     canvas = Canvas.of(ax)
     on = canvas.ax
     orders = np.unique(order)

@@ -178,10 +178,10 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     rows = len(cube.rows)
     height = 1.5 + 0.26 * (1 + 0.5 * (cube.many - 1)) * min(rows, MOST_BARS)
     canvas = Canvas.of(ax, (6.4, height), grid="x")
-    on, shown, said = canvas.ax, list(range(rows)), []
+    on, shown, texts = canvas.ax, list(range(rows)), []
     if rows > (most := max(min(MOST_BARS, int(canvas.height / 8)), 1)):
         shown = sorted(np.argsort(-cube.values[:, 0].mean(axis=1), kind="stable")[:most].tolist())
-        said.append(f"the {most} largest of {rows} labels")
+        texts.append(f"the {most} largest of {rows} labels")
     thick = 0.78 / cube.many
     places = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * thick
     bars = Bars(canvas, cube, shown, places, np.full(places.shape, thick))
@@ -191,7 +191,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     letters = canvas.letters(0.4, 10)  # leaves room for the bars
     canvas.rows([label_of(cube.rows[row], letters) for row in shown])
     on.tick_params(axis="y", length=0)
-    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
+    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *texts))
     canvas.label(cube.unit, names_of(cube.rows), canvas.points)
     low = float(min(bars.of(cube.ends[0]).min(), 0))
     high = float(max(bars.upper.max(), 0)) or 1.0

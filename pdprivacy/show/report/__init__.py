@@ -164,7 +164,7 @@ def _files(ledger: Any) -> list[Path]:
     return [Path(address).resolve()] if isinstance(address, str | os.PathLike) else []
 
 
-def _check_path(path: Any, taken: Sequence[Path]) -> None:
+def _check_path(path: Any, used_paths: Sequence[Path]) -> None:
     """Refuse a path that no report can be written to."""
     if not isinstance(path, str | os.PathLike) or not str(path):
         raise ParameterError(f"'path' must be the path of a file (got {got(path)}).", 'path="report.html".')
@@ -173,7 +173,7 @@ def _check_path(path: Any, taken: Sequence[Path]) -> None:
         there, folder = target.is_dir(), target.parent.is_dir()
     except (OSError, ValueError):
         raise ParameterError("'path' must be the path of a file.", 'path="report.html".') from None
-    if target in taken:
+    if target in used_paths:
         raise ParameterError(
             "'path' is that of a release or of the ledger, which the report would replace. Nothing was "
             "written.",
@@ -283,29 +283,31 @@ def _of(release: ReportedRelease, name: str | None, before: Sequence[ReportedRel
     return replace(release, name=called, place=len(before) + 1, alike=alike)
 
 
-def _objects_with_names(given: Any) -> list[tuple[str, str | None, Any]]:
+def _objects_with_names(releases: Any) -> list[tuple[str, str | None, Any]]:
     """Return for each object its name in errors, the name it was given or None, and itself."""
-    if isinstance(given, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
-        return [("'releases'", None, given)]
-    if isinstance(given, str | os.PathLike):
-        return [(_file_name(given), _stem(given), given)]
-    if isinstance(given, Mapping):
-        if any(isinstance(name, Confidential) for name in given):
+    if isinstance(releases, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
+        return [("'releases'", None, releases)]
+    if isinstance(releases, str | os.PathLike):
+        return [(_file_name(releases), _stem(releases), releases)]
+    if isinstance(releases, Mapping):
+        if any(isinstance(name, Confidential) for name in releases):
             raise ParameterError(
                 "A confidential number cannot be the name of a release.", 'releases={"age": ...}.'
             )
         return [
             (f"releases[{got(_printable_name(name))}]", _printable_name(name), item)
-            for name, item in given.items()
+            for name, item in releases.items()
         ]
-    if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray):
+    if isinstance(releases, Sequence) and not isinstance(releases, bytes | bytearray):
         return [
             (_file_name(item), _stem(item), item)
             if isinstance(item, str | os.PathLike)
             else (f"releases[{place}]", None, item)
-            for place, item in enumerate(given)
+            for place, item in enumerate(releases)
         ]
-    raise ParameterError(f"'releases' must be a release, or a list or dict of them (got {got(given)}).", TRY)
+    raise ParameterError(
+        f"'releases' must be a release, or a list or dict of them (got {got(releases)}).", TRY
+    )
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
