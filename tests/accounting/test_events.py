@@ -262,7 +262,7 @@ def test_pure_losses_need_no_delta():
     assert known == {"basic": 2.0, "optimal": 2.0, "zcdp": None, "pld": None, "best": 2.0}
 
 
-def test_what_no_accounting_can_do_is_said():
+def test_events_beyond_every_accounting_are_explained():
     events = [(Event(ZCDP(1)), 1), (Event(Approx(1, 0.1)), 1)]
     with pytest.raises(
         ParameterError, match=r"No accounting applies .* basic: .* optimal: .* zcdp: .* pld: "
@@ -333,7 +333,7 @@ EVENT = Event(Pure(1))
     ],
     ids=lambda events: type(events).__name__,
 )
-def test_what_are_no_events_is_refused(events):
+def test_invalid_events_are_refused(events):
     for call in (tally, to_json, lambda some: epsilon(some, 1e-6), lambda some: report(some, 1e-6)):
         with pytest.raises(ParameterError, match=r"^'events' must be a list of pairs"):
             call(events)

@@ -206,7 +206,7 @@ def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
 @given(st.lists(items, max_size=15))
-def test_what_is_left_fits_and_no_more(name, asked):
+def test_the_remaining_budget_fits_and_no_more(name, asked):
     enforced, takes = made(name)
     spent = Spent()
     for item in asked:
@@ -478,13 +478,13 @@ def test_counts_that_are_none_are_refused(count):
 
 
 @pytest.mark.parametrize("items", [None, 1, "Pure", [1], [Pure], ["0.1"], {0.1: 2}], ids=repr)
-def test_what_is_no_loss_is_refused(items):
+def test_an_invalid_loss_is_refused(items):
     with pytest.raises(ParameterError, match=r"^'losses' must"):
         compose(items)
 
 
 @pytest.mark.parametrize("losses", [[[1]], [{}], "x", None, ["x"], {1: 2}])
-def test_what_is_no_loss_is_refused_by_name(losses):
+def test_an_invalid_loss_is_refused_by_name(losses):
     for call in (compose, Spent.of):
         with pytest.raises(ParameterError, match="'losses' must"):
             call(losses)
@@ -495,6 +495,6 @@ def test_what_is_no_loss_is_refused_by_name(losses):
 
 
 @pytest.mark.parametrize("weights", ["12", {1: 2}, None, 3])
-def test_what_is_no_list_of_weights_is_refused(weights):
+def test_an_invalid_list_of_weights_is_refused(weights):
     with pytest.raises(ParameterError, match="'split' must hold positive weights"):
         shares(weights)

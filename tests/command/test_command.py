@@ -335,7 +335,7 @@ def test_no_ledger_is_made_where_there_is_none(run, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["show", "audit", "export"])
-def test_what_is_no_ledger_is_refused(run, tmp_path, name):
+def test_an_invalid_ledger_is_refused(run, tmp_path, name):
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 100)
     for address in (text, tmp_path):
@@ -373,7 +373,7 @@ def test_a_secret_in_a_url_is_not_repeated(run, tmp_path):
     ],
     ids=" ".join,
 )
-def test_what_is_no_command_is_explained(run, arguments):
+def test_an_unknown_command_is_explained(run, arguments):
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: python -m pdprivacy")

@@ -533,7 +533,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_is_no_table_is_refused_without_a_cell(run, tmp_path, bad):
+def test_an_invalid_table_is_refused_without_a_cell(run, tmp_path, bad):
     content, arguments, says = BAD[bad]
     place = tmp_path / "table.csv"
     place.write_bytes(content)
@@ -549,7 +549,7 @@ def test_names_that_look_like_values_are_taken_where_that_is_said(run, tmp_path)
     assert names_in(run(place, "--header").stdout) == ["country", "2019", "2020"]
 
 
-def test_what_is_no_file_is_refused(run, tmp_path):
+def test_an_invalid_file_is_refused(run, tmp_path):
     assert "There is no file" in failed(run(tmp_path / "none.csv"))
     assert "is a folder" in failed(run(tmp_path))
     assert "cannot be read" in failed(run("a\0b"))
@@ -614,7 +614,7 @@ def test_the_version_is_that_of_the_package(capsys):
 @pytest.mark.parametrize(
     "arguments", [[], ["a", "b"], ["a", "--row", "3"], ["a", "--rows", "x"]], ids=" ".join
 )
-def test_what_is_no_command_is_explained(run, arguments):
+def test_an_unknown_command_is_explained(run, arguments):
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: python -m pdprivacy ")

@@ -348,7 +348,7 @@ def test_an_engine_that_rounds_in_another_way_is_found_out(upper, monkeypatch):
         NarwhalsEngine(numbers([1.0, 0.7, None])).ranks(number).between(0, 2)
 
 
-def test_what_is_no_number_is_refused_before_it_is_read(queries):
+def test_an_invalid_number_is_refused_before_any_read(queries):
     frame = NarwhalsEngine(pa.table({"x": ["a"]}))
     with pytest.raises(errors.InvalidDataError, match=r"column 'x' is declared as float"):
         frame.ranks(ladder(of_float(0.0, 9.0), "quantile"))

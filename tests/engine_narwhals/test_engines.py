@@ -767,9 +767,7 @@ def of_canaries(canaries) -> Callable[[str], Any]:
 @pytest.mark.full(keep=14)
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_an_engine_cannot_do_is_refused_by_name_before_it_is_charged(
-    engine, name, of_canaries, texts_of
-):
+def test_unsupported_methods_are_refused_by_name_before_the_charge(engine, name, of_canaries, texts_of):
     private = of_canaries(engine)
     method = name.partition(",")[0]
     with pytest.raises(errors.PrivacyError) as refusal:
@@ -808,7 +806,7 @@ def test_a_public_number_of_rows_is_for_frames_in_memory(engine):
 
 
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask"])
-def test_what_is_refused_of_pandas_frames_is_refused_alike(engine):
+def test_every_engine_refuses_the_same_calls_as_pandas(engine):
     private, expected = (
         protect(frame, DOMAIN) for frame in (frame_of(engine, table_of()), of_pandas(table_of()))
     )
@@ -1267,7 +1265,7 @@ def kept_by_dask(people: int, extra: bool, kinds: dict[str, Any]) -> dict[int, i
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "double[pyarrow]", "Float64"])
-def test_what_is_kept_of_a_unit_depends_on_no_other_unit(kind):
+def test_the_kept_records_of_a_unit_depend_on_no_other_unit(kind):
     before, after = (kept_by_dask(200, extra, {"x": kind}) for extra in (False, True))
     assert before == after
     assert 0 < sum(value == 100 for value in before.values()) < 200

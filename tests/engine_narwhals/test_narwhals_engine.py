@@ -348,7 +348,7 @@ def test_no_reads_are_no_query(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
-def test_what_an_engine_cannot_do_is_refused_by_name_before_it_reads(engine, monkeypatch):
+def test_unsupported_methods_are_refused_by_name_before_any_read(engine, monkeypatch):
     found = NarwhalsEngine(frame_of(engine, everyday(12)))
     monkeypatch.setattr(narwhals_engine, "run_guarded", lambda *_: pytest.fail("something is read"))
     name = {"Dask": "Dask", "DuckDB": "DuckDB", "Polars": "Polars"}.get(engine.split()[-1], engine.split()[0])
@@ -381,7 +381,7 @@ def test_labels_that_only_pandas_tells_apart_are_refused():
 
 
 @pytest.mark.parametrize("frame", [None, 3, "secret", [1, 2], {"x": [1]}, pd.Series([1]), np.zeros(3)])
-def test_what_is_no_frame_is_refused_by_its_type(frame):
+def test_an_invalid_frame_is_refused_by_its_type(frame):
     with pytest.raises(errors.ParameterError, match="'frame' must be a frame of Polars") as refusal:
         NarwhalsEngine(frame)
     assert "secret" not in str(refusal.value)

@@ -137,7 +137,7 @@ def test_more_memory_than_the_limit_is_a_failure_and_nothing_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_kept_is_read_again(printed, folder, rows):
+def test_stored_releases_are_read_again(printed, folder, rows):
     made = sorted((folder / f"rows-{ROWS}").iterdir())
     assert [file.name for file in made] == ["exact.json", "part-0000.parquet"]
     before = [file.stat().st_mtime_ns for file in made]

@@ -93,7 +93,7 @@ def test_released_numbers_come_with_their_errors_and_costs(ran):
     assert "confidential" not in html.lower()
 
 
-def test_what_is_for_the_curator_is_marked_so(ran):
+def test_confidential_figures_are_marked(ran):
     lines = {at for at, _ in outputs(ran)}
     curators = [
         line for line in ("stops.dp.check(schema)", "private.dp.quality()", "curve", "trade") if line in lines

@@ -143,7 +143,7 @@ def test_the_digest_of_an_answer_is_in_the_chain(budget, ledger, tmp_path):
     ],
     ids=["text", "large", "pairs", "number", "key"],
 )
-def test_what_cannot_be_stored_is_refused(budget, answer, request_, words):
+def test_a_value_that_cannot_be_stored_is_refused(budget, answer, request_, words):
     budget.charge(Pure(0.25), "count", release_id="next")
     with pytest.raises(ParameterError, match=words):
         budget.store_answer("next", answer, request_)

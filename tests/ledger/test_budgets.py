@@ -803,7 +803,7 @@ def test_a_killed_process_loses_nothing_that_it_told(path):
 # ---------------------------------------------------------------- what cannot be read
 
 
-def test_what_is_no_ledger_is_not_taken_for_a_new_one(path):
+def test_an_invalid_ledger_is_not_taken_for_a_new_one(path):
     path.write_text("no database\n" * 100)
     for options in ({}, {"epsilon": 1}):
         with pytest.raises(LedgerError, match="not a ledger, or it is damaged"):

@@ -66,7 +66,7 @@ def test_a_ledger_goes_on_where_it_was(made, state):
         assert audit.charges == facts["audit"][1] + len(facts["budgets"])
 
 
-def test_what_was_charged_once_is_not_charged_again(made):
+def test_a_release_is_not_charged_twice(made):
     with Ledger(path_of(made, "closed")) as ledger:
         frame = kept_ledgers.survey()
         private = frame.dp.protect(kept_ledgers.DOMAIN, epsilon=10, delta="1e-3", budget=ledger, name="basic")

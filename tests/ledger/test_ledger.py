@@ -233,7 +233,7 @@ def test_a_budget_that_cannot_be_read_says_so_where_it_is_shown(tmp_path):
 @pytest.mark.parametrize(
     "given", [pd.Series([1, 2]), np.array([1, 2]), pd.DataFrame({"x": [1, 2]}), ["basic"], 1, "best"]
 )
-def test_what_is_no_accounting_is_refused_by_name(given):
+def test_an_unknown_accounting_is_refused_by_name(given):
     for call in (
         lambda: Budget(1, accounting=given),
         lambda: pd.DataFrame({"x": [1]}).dp.protect(pa.DataFrameSchema({}), epsilon=1, accounting=given),

@@ -573,7 +573,7 @@ BOUNDED = {
 @pytest.mark.parametrize("kind", BOUNDED)
 @pytest.mark.parametrize("grid", [None, GRID], ids=["default", "given"])
 @pytest.mark.parametrize("moves", [1, 3])
-def test_what_is_drawn_is_the_truncated_law_of_the_stated_steps(kind, grid, moves):
+def test_draws_follow_the_truncated_law_of_the_stated_steps(kind, grid, moves):
     mechanism = BOUNDED[kind](grid=grid, l0_sensitivity=moves)
     values = np.array([-5.0, -1.0, 0.25, 1.5, 2.0, 7.0])
     first = int(-1 / mechanism.grid)

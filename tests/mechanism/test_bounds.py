@@ -582,7 +582,7 @@ def test_partial_moments_of_the_discrete_laplace_law_at_infinity():
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("bounding", BOUNDINGS)
 @pytest.mark.parametrize("bounds", [(0.1, 0.7), ("1/3", 2), (-INF, 0.3), (1e-9, None)])
-def test_what_is_released_is_within_the_bounds_and_on_the_grid(kind, bounding, bounds):
+def test_released_numbers_are_within_the_bounds_and_on_the_grid(kind, bounding, bounds):
     mechanism = (
         FAMILIES[kind](bounds=bounds, bounding=bounding, l0_sensitivity=2) if 0.1 not in bounds else None
     )

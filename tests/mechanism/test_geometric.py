@@ -155,7 +155,7 @@ def test_values_outside_are_clamped_and_several_need_moves():
         ({"l0_sensitivity": 0}, "'l0_sensitivity' must be a positive"),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments, text):
+def test_a_call_that_does_not_fit_is_refused(arguments, text):
     with pytest.raises(ParameterError, match=text):
         Geometric(1, **{"sensitivity": 1, **arguments})
 

@@ -190,7 +190,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_claimed_is_refused_before_it_is_charged(name):
+def test_an_impossible_claim_is_refused_before_the_charge(name):
     call, message, hint = REFUSED[name]
     p = private(neighbors="replace_one")
     with warnings.catch_warnings():

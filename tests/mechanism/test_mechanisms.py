@@ -226,7 +226,7 @@ def test_noise_is_independent_of_the_value_and_between_coordinates():
     ],
     ids=lambda part: named(part) if hasattr(part, "name") else "",
 )
-def test_what_is_drawn_is_the_integer_law_of_the_stated_parameter(mechanism, law):
+def test_draws_follow_the_integer_law_of_the_stated_parameter(mechanism, law):
     steps = mechanism.draw(50, noise.source(9))
     np.testing.assert_array_equal(steps, law(mechanism))
     zeros = np.zeros(50, np.int64 if mechanism.grid == 1 else np.float64)
@@ -808,7 +808,7 @@ NO_NUMBERS = [math.inf, -math.inf, math.nan, True, None, "one", "1/0", "nan", [1
     [(kind, name) for kind, make in MAKERS.items() for name in inspect.signature(make).parameters],
 )
 @each("value", NO_NUMBERS)
-def test_what_is_no_number_is_refused(kind, name, value):
+def test_an_invalid_number_is_refused(kind, name, value):
     with pytest.raises(ParameterError, match=f"^'{name}' must be a finite number"):
         MAKERS[kind](**{name: value})
 
@@ -816,7 +816,7 @@ def test_what_is_no_number_is_refused(kind, name, value):
 @each("kind", MAKERS)
 @each("name", ["epsilon", "sensitivity"])
 @each("value", [0, -1, -0.0, "-1/3", Fraction(-1, 10**9)])
-def test_what_is_not_positive_is_refused(kind, name, value):
+def test_a_number_that_is_not_positive_is_refused(kind, name, value):
     shown = "Fraction" if isinstance(value, Fraction) else repr(value)
     with pytest.raises(ParameterError, match=rf"^'{name}' must be positive \(got {shown}\)\.$"):
         MAKERS[kind](**{name: value})
@@ -894,7 +894,7 @@ def test_a_level_outside_the_open_unit_interval_is_refused(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", FOUR, ids=named)
-def test_what_is_no_probability_has_no_quantile(mechanism):
+def test_an_invalid_probability_has_no_quantile(mechanism):
     for q in (-0.1, 1.1, math.nan, [0.5, 2]):
         with pytest.raises(ParameterError, match=r"^Probabilities must be in \[0, 1\]\.$"):
             mechanism.ppf(q)

@@ -201,7 +201,7 @@ READS_CELLS = {
 
 
 @pytest.mark.parametrize("read", READS_CELLS.values(), ids=READS_CELLS)
-def test_what_reads_cells_is_refused(private, survey, read, quietly):
+def test_a_method_that_reads_cells_is_refused(private, survey, read, quietly):
     before = released(private)
     error = quietly(lambda: read(private))
     assert isinstance(error, AttributeError | TypeError | ValueError)
@@ -246,7 +246,7 @@ def test_an_unknown_name_is_no_method(private):
 
 
 @pytest.mark.parametrize("name", ["groupby", "batch", "plan", "plan_releases"])
-def test_what_belongs_to_a_frame_is_not_pickled(tmp_path, name):
+def test_contents_of_a_frame_are_not_pickled(tmp_path, name):
     """The budget of a ledger alone could be pickled; the records behind it are not."""
     domain = Domain((Column("x", "integer", lower=0, upper=9), Column("b", "boolean")))
     raw = pd.DataFrame({"x": [4, 5], "b": [True, False]})
@@ -659,7 +659,7 @@ def test_switching_the_way_to_write_opens_no_door(survey, schema, before, after,
 
 
 @pytest.mark.full
-def test_what_stands_behind_a_frame_dies_with_it(survey, schema, collected):
+def test_contents_of_a_frame_die_with_it(survey, schema, collected):
     private = survey.dp.protect(schema, epsilon=1)
     private.dp.mean("age", epsilon=0.1)
     frame, snapshot = weakref.ref(private), weakref.ref(find(private).snapshot)
@@ -951,7 +951,7 @@ def test_the_charge_comes_before_the_first_read(survey, schema, call, neighbors,
 
 @pytest.mark.full(keep=4)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_fails_after_the_charge_stays_charged(private, call, monkeypatch):
+def test_a_failure_after_the_charge_stays_charged(private, call, monkeypatch):
     def fail():
         raise MemoryError
 
@@ -963,7 +963,7 @@ def test_what_fails_after_the_charge_stays_charged(private, call, monkeypatch):
 
 @pytest.mark.full(keep=4)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_the_budget_refuses_is_not_read(survey, schema, call, monkeypatch):
+def test_a_release_that_the_budget_refuses_reads_nothing(survey, schema, call, monkeypatch):
     private = survey.dp.protect(schema, epsilon=0.25)
 
     def fail():

@@ -159,7 +159,7 @@ def test_groups_are_charged_as_often_as_a_unit_can_touch_them(neighbors, most, t
         {"unit": "who", "max_rows": 2, "public_rows": 1},
     ],
 )
-def test_what_does_not_fit_is_refused(wrong):
+def test_a_call_that_does_not_fit_is_refused(wrong):
     frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
     budget = Budget(epsilon=1)
     with pytest.raises(ParameterError):
@@ -196,7 +196,7 @@ class Unhashable:
         ("who",),
     ],
 )
-def test_what_is_no_label_is_no_unit(unit):
+def test_an_invalid_label_names_no_unit(unit):
     frame = pd.DataFrame({"flag": [True, False], "who": [1, 1]})
     with pytest.raises(ParameterError):
         frame.dp.protect(FLAG, epsilon=1, unit=unit, max_rows=2)

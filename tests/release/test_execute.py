@@ -123,7 +123,7 @@ def test_geometric_noise_is_for_counts():
 
 
 @pytest.mark.parametrize("broken", ["read", "draw"])
-def test_what_fails_after_the_charge_stays_charged(broken, monkeypatch):
+def test_a_failure_after_the_charge_stays_charged(broken, monkeypatch):
     told = Told((counts(),), [[1]], error=RuntimeError("lost") if broken == "read" else None)
     budget = Budget(1)
     if broken == "draw":
@@ -402,7 +402,7 @@ def test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for(mechanism, moves, 
 
 @pytest.mark.parametrize("epsilon", ["1e-5", "1e-3", "1e-12"])
 @pytest.mark.parametrize("as_array", [True, False])
-def test_what_is_charged_is_released_however_small_epsilon_is(epsilon, as_array):
+def test_a_charged_release_is_returned_however_small_epsilon_is(epsilon, as_array):
     parts = (Part("squares", Fraction(1, 66), 2**34, 2**68, ONE),) * 66
     budget = Budget(1)
     numbers = [np.array([7]) if as_array else [7]] * 66

@@ -1723,7 +1723,7 @@ DEGENERATE: dict[str, tuple[Callable[..., Any], int]] = {
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_what_is_paid_for_is_released(name, bounding, neighbors):
+def test_every_charged_release_is_returned(name, bounding, neighbors):
     call, rows = DEGENERATE[name]
     private = protected(secretive().iloc[:rows], SECRET_DOMAIN, epsilon=100, neighbors=neighbors)
     counted = "count" in name or "record" in name

@@ -684,7 +684,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_not_charged(private, name):
+def test_a_refused_release_is_not_charged(private, name):
     call, error, text = REFUSED[name]
     with pytest.raises(error, match=text):
         call(private.dp)

@@ -483,7 +483,7 @@ SAMPLING = {
 
 @pytest.mark.full(keep=8)
 @pytest.mark.parametrize("name", SAMPLING)
-def test_what_is_refused_is_refused_before_anything_is_read(name):
+def test_a_refusal_comes_before_any_read(name):
     args, options = SAMPLING[name]
     with pytest.raises((ParameterError, DeclarationError)):
         releases.compare_sampling(unread(), *args, **options)

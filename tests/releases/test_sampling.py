@@ -335,7 +335,7 @@ def test_a_first_delta_of_a_sample_is_divided_by_the_rate():
     assert frame.dp.budget.spent == (1.0, 1e-6)
 
 
-def test_what_is_refused_changes_neither_the_budget_nor_the_part():
+def test_a_refusal_changes_neither_the_budget_nor_the_part():
     frame = private(epsilon=1)
     part = frame.dp.sample(frac=0.5)
     part.dp.count(epsilon=0.75)
@@ -570,7 +570,7 @@ REPLACE = {"neighbors": "replace_one"}
         (ADD, lambda dp: dp.sample(frac=0.5).dp.dr_ha("sex", "age", epsilon=1)),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_charged(options, call):
+def test_an_impossible_call_is_refused_before_any_charge(options, call):
     frame = private(epsilon=10, delta="1e-3", **options)
     with pytest.raises((ParameterError, DeclarationError)):
         call(frame.dp)
@@ -605,7 +605,7 @@ def test_small_tables_have_parts(rows):
 
 
 @pytest.mark.parametrize("spend", ["noise", "epsilon"])
-def test_what_remains_can_be_asked_for_and_no_more(spend):
+def test_the_remaining_epsilon_can_be_spent_and_no_more(spend):
     frame = private(epsilon=2)
     part = frame.dp.sample(frac=0.25, spend=spend)
     part.dp.count(epsilon=0.5)

@@ -144,7 +144,7 @@ def a_number(values: Any, upper: int, **options: Any) -> pd.DataFrame:
 
 @pytest.mark.full
 @pytest.mark.parametrize("values", [[40] * 1000, np.repeat(np.arange(20, 100), 50)], ids=["one", "some"])
-def test_of_equal_records_the_ends_count_those_below(values):
+def test_the_ends_of_equal_records_count_the_records_below(values):
     """In at most 5 % of the releases not."""
     values = np.asarray(values)
     for name in ("min", "max"):
@@ -203,7 +203,7 @@ def test_a_rank_that_was_cut_says_so_and_is_seldom_further_off_than_stated():
     assert ends == {"n, q=0.0": True, "n, q=0.5": None, "n, q=1.0": True}
 
 
-def test_of_fewer_records_than_the_rank_any_number_from_the_largest_on_is_as_good():
+def test_with_fewer_records_than_the_rank_all_numbers_from_the_largest_on_score_alike():
     found = a_number([30] * 10, 10**6).dp.min("n", epsilon=200, releases=400, rng=3)
     assert found.attrs["dp"]["error"]["rank"] > 10
     numbers = found.loc["n"].to_numpy()
@@ -310,7 +310,7 @@ def test_a_refusal_charges_nothing_and_reads_nothing(call, error, monkeypatch):
     assert private.dp.budget.spent == (0, 0)
 
 
-def test_what_fails_after_the_charge_stays_charged(monkeypatch):
+def test_a_failure_after_the_charge_stays_charged(monkeypatch):
     private = protected()
 
     def lost(*_: Any) -> Any:

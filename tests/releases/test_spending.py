@@ -469,7 +469,7 @@ def test_groups_together_lose_what_was_charged_for_them(neighbors):
     assert worst == private.dp.budget.spent[0]
 
 
-def test_what_is_no_group_is_refused_before_the_charge(private):
+def test_invalid_groups_are_refused_before_the_charge(private):
     for by, error in (
         ("weight", DeclarationError),
         ("person", DeclarationError),
@@ -600,7 +600,7 @@ def test_an_array_holds_weights(private):
 )
 @pytest.mark.parametrize("spent", [0, 1, 5])
 @pytest.mark.parametrize("delta", [0, 1e-6])
-def test_what_remains_fits_and_more_does_not(survey, schema, options, spent, delta):
+def test_the_remaining_epsilon_fits_and_more_does_not(survey, schema, options, spent, delta):
     private = survey.dp.protect(schema, **options)
     for _ in range(spent):
         private.dp.count(epsilon="1/9")
@@ -660,7 +660,7 @@ def test_a_plan_looks_at_everything_before_it_is_charged(survey, schema):
     assert private.dp.budget.entries.empty
 
 
-def test_what_is_planned_is_fixed(survey, schema):
+def test_a_plan_is_fixed(survey, schema):
     private = survey.dp.protect(schema, epsilon=5)
     bins, options = [18, 50, 90], {"epsilon": 0.5}
     plan = private.dp.plan_releases([("histogram", "age", bins, options)])

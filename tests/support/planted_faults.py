@@ -527,7 +527,7 @@ FAULTS = (
         "protection/protect.py",
         "    if public_rows is not None:",
         "    if False:",
-        ("tests/protection/test_units.py::test_what_does_not_fit_is_refused",),
+        ("tests/protection/test_units.py::test_a_call_that_does_not_fit_is_refused",),
     ),
     PlantedFault(
         "signed zeros as two units",
@@ -799,7 +799,7 @@ FAULTS = (
         "mechanism/staircase.py",
         "        if part.l0 > 1:",
         "        if False:",
-        ("tests/mechanism/test_in_releases.py::test_what_cannot_be_claimed_is_refused_before_it_is_charged",),
+        ("tests/mechanism/test_in_releases.py::test_an_impossible_claim_is_refused_before_the_charge",),
     ),
     PlantedFault(
         "staircase on a coarse grid without the step of rounding",
