@@ -75,5 +75,6 @@ def _tell_missed(tell, fault, *options):
 def processes():
     """Processes that have imported what takes long, and nothing of the package."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pandera.pandas", "scipy.stats", "pyarrow.compute", "pytest"])
+    modules = ["pandera.pandas", "scipy.stats", "scipy.signal", "pyarrow.compute"]
+    context.set_forkserver_preload([*modules, "pytest", "xdist.plugin", "hypothesis"])
     return context
