@@ -18,7 +18,8 @@ from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
-from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
+from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
+from pdprivacy.expressions.steps import Transform, call, own, shown
 from pdprivacy.types import Floats, Integers
 
 # ---------------------------------------------------------------- cut
@@ -92,7 +93,7 @@ def cut(
         labels=None if labels is None else list(texts),
         include_lowest=True if include_lowest else None,
     )
-    return Transform(text, domain.replace(renewed), (column,), {column: placed})
+    return Transform.of(text, domain, Node(renewed, placed))
 
 
 def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str | None) -> Transform:
@@ -117,7 +118,7 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
         return labelled(places if null is None else np.where(null, -1, places), texts, index, ordered=True)
 
     text = call("cut", declared.name, freq=freq)
-    return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
+    return Transform.of(text, domain, Node(renewed, placed))
 
 
 def _edges(bins: Any) -> tuple[list[int | float], Floats]:
@@ -246,9 +247,7 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
         cells = np.array([*after, after[0]], dtype=kind)[places]
         return column_of(cells, places < 0, renewed, index)
 
-    return Transform(
-        call("recode", column, shown(mapping)), domain.replace(renewed), (column,), {column: recoded}
-    )
+    return Transform.of(call("recode", column, shown(mapping)), domain, Node(renewed, recoded))
 
 
 def _labels(column: Column) -> tuple[Any, ...]:
@@ -359,16 +358,9 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             )
         renewed[name] = replace(column, name=new)
         taken.add(new)
-    made = {column.name: _same(name) for name, column in renewed.items()}
+    made = {column.name: replace(Node.of(domain[name]), column=column) for name, column in renewed.items()}
     kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
     return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)
-
-
-def _same(name: Hashable) -> Cells:
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:  # noqa: ARG001
-        return read[name]
-
-    return cells
 
 
 # ---------------------------------------------------------------- astype
@@ -412,7 +404,7 @@ def astype(domain: Domain, dtype: Any) -> Transform:
         given = {name: _name(one) for name, one in dtype.items()}
     else:
         given = {column.name: single for column in domain.columns}
-    renewed = {}
+    nodes = []
     for name, wanted in given.items():
         column, target = own(domain[name], "astype"), KINDS[wanted]
         if column.timeline is not None:
@@ -428,10 +420,9 @@ def astype(domain: Domain, dtype: Any) -> Transform:
                 f"'astype' cannot make column {name!r}, of kind {column.kind!r}, one of kind {target!r}.",
                 _instead(column, target),
             )
-        renewed[name] = _converted(column, target)
-    made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
+        nodes.append(_converted(column, target))
     text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
-    return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
+    return Transform.of(text, domain, *nodes)
 
 
 def _name(dtype: Any) -> str:
@@ -458,8 +449,8 @@ def _instead(column: Column, target: str) -> str:
     return f"private.cut({column.name!r}, [...]) makes labels of ranges"
 
 
-def _converted(column: Column, target: Any) -> Column:
-    """Return the declaration of a column of whole numbers or truth values after its conversion."""
+def _converted(column: Column, target: Any) -> Node:
+    """Return a column of whole numbers or truth values as one of a wider kind."""
     lower, upper = column.lower, column.upper
     if column.kind == "integer" and target == "float":
         ends = (
@@ -470,11 +461,4 @@ def _converted(column: Column, target: Any) -> Column:
                 f"'astype' needs bounds of column {column.name!r} that floats hold.",
                 "declare bounds within 2**53",
             )
-    number = float if target == "float" else int
-    labels = None if column.categories is None else tuple(number(label) for label in column.categories)
-    return replace(column, kind=target, categories=labels)
-
-
-def _conversion(column: Column, renewed: Column) -> Cells:
-    dtype: Any = np.float64 if renewed.kind == "float" else np.int64
-    return mapped(column, renewed, lambda numbers: numbers.astype(dtype))
+    return cast(Node.of(column), target)

@@ -128,7 +128,7 @@ def _arithmetic(
         left, right = self._node, self._operand(other)
         if swapped:
             left, right = right, left
-        return self._term(ast.BinOp(left, symbol(), right))
+        return self._made(ast.BinOp(left, symbol(), right))
 
     return method
 
@@ -210,8 +210,8 @@ class ProtectedColumn(Opaque):
     def _of(self, node: ast.expr) -> ProtectedColumn:
         return ProtectedColumn(self._protected, node)
 
-    def _reader(self) -> expressions.ExpressionReader:
-        return expressions.ExpressionReader(self._syntax(), self._protected.domain)
+    def _reader(self, what: str = "filter") -> expressions.ExpressionReader:
+        return expressions.ExpressionReader(self._syntax(), self._protected.domain, what)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
         found = self._of(node)
@@ -224,9 +224,10 @@ class ProtectedColumn(Opaque):
             self._reader().condition(self._node)
         return self._node
 
-    def _term(self, node: ast.expr) -> ProtectedColumn:
+    def _made(self, node: ast.expr) -> ProtectedColumn:
+        """The column of a node; QueryError where it is not record by record."""
         found = self._of(node)
-        found._reader().term(node)
+        found._reader("expression").node(node)
         return found
 
     def _operand(self, value: Any) -> ast.expr:
@@ -306,14 +307,14 @@ class ProtectedColumn(Opaque):
     __pow__, __rpow__ = _arithmetic(ast.Pow), _arithmetic(ast.Pow, swapped=True)
 
     def __neg__(self) -> ProtectedColumn:
-        return self._term(ast.UnaryOp(ast.USub(), self._node))
+        return self._made(ast.UnaryOp(ast.USub(), self._node))
 
     def __pos__(self) -> ProtectedColumn:
-        return self._term(ast.UnaryOp(ast.UAdd(), self._node))
+        return self._made(ast.UnaryOp(ast.UAdd(), self._node))
 
     def __abs__(self) -> ProtectedColumn:
         """Return the absolute values, as ``Series.abs``."""
-        return self._term(ast.Call(ast.Name("abs"), [self._node], []))
+        return self._made(ast.Call(ast.Name("abs"), [self._node], []))
 
     abs = __abs__
 
@@ -330,9 +331,7 @@ class ProtectedColumn(Opaque):
         call = ast.Call(
             ast.Attribute(self._node, method), [], [ast.keyword(name, value) for name, value in given.items()]
         )
-        found = self._of(call)
-        found._reader().arguments(call)
-        return found
+        return self._made(call)
 
     @property
     def dt(self) -> DateFields:
@@ -378,8 +377,7 @@ class DateFields:
     def _field(self, name: str) -> ProtectedColumn:
         column = self._column
         node = ast.Attribute(ast.Attribute(column._node, "dt"), name)
-        expressions.date_field(column._reader(), node)
-        return column._of(node)
+        return column._made(node)
 
     @property
     def year(self) -> ProtectedColumn:
