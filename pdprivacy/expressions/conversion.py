@@ -19,7 +19,7 @@ from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
 from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
-from pdprivacy.expressions.steps import Transform, call, own, shown
+from pdprivacy.expressions.steps import Transform, call, example, own, shown
 from pdprivacy.types import Floats, Integers
 
 # ---------------------------------------------------------------- cut
@@ -71,8 +71,10 @@ def cut(
     for name, value in (("right", right), ("include_lowest", include_lowest)):
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
-    given, edges = _edges(bins)
-    texts = _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(labels, edges)
+    given, edges = _edges(column, bins)
+    texts = (
+        _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(column, labels, edges)
+    )
     place = functools.partial(_placed, edges=edges, right=bool(right), include_lowest=bool(include_lowest))
     renewed = Column(
         declared.name,
@@ -121,20 +123,20 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
     return Transform.of(text, domain, Node(renewed, placed))
 
 
-def _edges(bins: Any) -> tuple[list[int | float], Floats]:
+def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
     """The edges as they were given, and as doubles."""
     if bins is None:
-        raise ParameterError("'cut' needs 'bins'.", "private.dp.cut('age', [18, 30, 65])")
+        raise ParameterError("'cut' needs 'bins'.", f"private.cut({name!r}, [0, 50, 100])")
     single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
     if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
         raise ParameterError(
             f"'bins' must be edges (got {got(bins)}): a number of bins has edges that pandas takes from the "
             "least and the greatest value of the data.",
-            "private.dp.cut('age', [18, 30, 65])",
+            f"private.cut({name!r}, [0, 50, 100])",
         )
     if single is not bins or not isinstance(bins, list | tuple | range | np.ndarray):
         raise ParameterError(
-            f"'bins' must be a list of edges (got {got(bins)}).", "private.dp.cut('age', [18, 30, 65])"
+            f"'bins' must be a list of edges (got {got(bins)}).", f"private.cut({name!r}, [0, 50, 100])"
         )
     edges = [plain(edge) for edge in bins]
     for edge, one in zip(edges, bins, strict=True):
@@ -163,12 +165,12 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
-def _given(labels: Any, edges: Floats) -> tuple[Any, ...]:
+def _given(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ...]:
     single = isinstance(labels, np.ndarray) and labels.ndim == 0
     if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
-            "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
+            f"private.cut({name!r}, [0, 50, 100], labels=['low', 'high'])",
         )
     found = tuple(label(one, "each of 'labels'") for one in labels)
     if len(found) != len(edges) - 1:
@@ -227,8 +229,9 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     declared = own(domain[column], "recode")
     if not isinstance(mapping, Mapping):
         raise ParameterError(
-            f"'mapping' must be a mapping from label to label (got {got(mapping)}).",
-            "private.dp.recode('region', {'north': 'other'}); a function may remember other rows.",
+            f"'mapping' must be a mapping from label to label (got {got(mapping)}): "
+            "a function may remember other rows.",
+            example("recode", Domain((declared,))) or example("recode", domain),
         )
     before = _labels(declared)
     images = _images(declared, before, mapping)
@@ -341,7 +344,7 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
     if not isinstance(columns, Mapping):
         raise ParameterError(
             f"'columns' of 'rename' must be a mapping from name to name (got {kind(columns)}).",
-            'private.rename(columns={"age": "years"})',
+            example("rename", domain),
         )
     renewed: dict[Hashable, Column] = {}
     taken: set[Hashable] = set()
@@ -434,9 +437,7 @@ def _name(dtype: Any) -> str:
         named = isinstance(dtype, pd.CategoricalDtype) and (dtype.categories is not None or dtype.ordered)
         name = None if named else str(dtype)  # categories and their order are those of the declaration
     if not isinstance(name, str) or name not in KINDS:
-        raise ParameterError(
-            f"'astype' does not know this type (got {got(dtype)}).", 'private.astype({"age": "float64"})'
-        )
+        raise ParameterError(f"'astype' does not know this type (got {got(dtype)}).", None)
     return name
 
 

@@ -16,12 +16,14 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import has_hash, plain
-from pdprivacy.domain import Column, Domain, declaration_hint
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.expressions.conditions import narrowed, truths
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
+from pdprivacy.hints import EXAMPLES
+from pdprivacy.hints import own as own_example
 from pdprivacy.timeline import timestamp
 from pdprivacy.types import Mask
 
@@ -90,6 +92,11 @@ def call(method: str, *given: object, **options: object) -> str:
         return f"{method}({', '.join([*map(repr, given), *keywords])})"
     except ValueError:  # Python writes no number of more digits
         raise ParameterError(f"{method!r} takes no number of more than 4300 digits.") from None
+
+
+def example(method: str, domain: Domain) -> str | None:
+    """Return a valid call of a step with declared columns; None where none fits."""
+    return own_example(EXAMPLES[method], domain.columns)
 
 
 def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
@@ -171,7 +178,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
     if type(expression) is not str and not isinstance(expression, Syntax):  # a text of NumPy may be a cell
         raise ParameterError(
             f"'expression' must be a string (got {kind(expression)}).",
-            'private.dp.query("age >= 30")',
+            example("query", domain),
         )
     try:
         syntax = expression if isinstance(expression, Syntax) else read_syntax(expression, "filter", SHAPE)
@@ -272,7 +279,7 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
     (0.0, 18.0, 60.0)
     """
     if lower is None and upper is None:
-        raise ParameterError("'clip' needs 'lower' or 'upper'.", "private.dp.clip(upper={'age': 60})")
+        raise ParameterError("'clip' needs 'lower' or 'upper'.", example("clip", domain))
     if columns is not None and all(isinstance(bound, Mapping | None) for bound in (lower, upper)):
         raise ParameterError("'columns' is for one number as a bound; a mapping names its columns itself.")
     lows = _of_columns(domain, lower, columns, "lower")
@@ -293,7 +300,7 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
     if isinstance(bound, Mapping):
         given = {own(domain[name], "clip").name: value for name, value in bound.items()}
         if not given:
-            raise ParameterError(f"{what!r} names no column.", "private.dp.clip(upper={'age': 60})")
+            raise ParameterError(f"{what!r} names no column.", example("clip", domain))
     else:
         if columns is None:
             dates = timestamp(bound) is not None
@@ -305,14 +312,13 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
             if not chosen:
                 raise DeclarationError(
                     "'clip' needs a numeric column, and none is declared.",
-                    declaration_hint("age", "integer", "bounds"),
                 )
         else:
             chosen = [own(domain[name], "clip") for name in names(domain, columns, "clip")]
         if not isinstance(plain(bound), int | float) and timestamp(bound) is None:
             raise ParameterError(
                 f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
-                "private.dp.clip(upper={'age': 60}); bounds that differ from row to row may hold cells.",
+                example("clip", domain),
             )
         given = {column.name: bound for column in chosen}
     return given
@@ -347,7 +353,7 @@ def fillna(domain: Domain, value: Any) -> Transform:
     elif isinstance(value, pd.Series | pd.DataFrame | np.ndarray | list):
         raise ParameterError(
             f"'value' must be a constant or a mapping from column to constant (got {kind(value)}).",
-            "private.dp.fillna({'age': 0})",
+            example("fillna", domain),
         )
     else:
         given = {one.name: value for one in domain.columns if one.nullable and one.role != "identifier"}

@@ -30,12 +30,11 @@ from pdprivacy.errors import (
     kind,
     short_tracebacks,
 )
-from pdprivacy.hints import EXAMPLES, unknown
+from pdprivacy.hints import EXAMPLES, own, unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
 _SAVE = "release it first, {}, and use the result"
-_KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
 
 
 @short_tracebacks
@@ -59,13 +58,9 @@ class Opaque:
 
     def _release(self, method: str) -> str:
         """A call of a release, of declared columns where some are."""
-        text = EXAMPLES.get(method, EXAMPLES["describe"])
-        for example, kinds in _KINDS:
-            columns = (one for one in self._declared().columns if one.role != "identifier")
-            name = next((one.name for one in columns if one.kind in kinds), None)
-            if name is not None:
-                text = text.replace(example, f'"{name}"' if isinstance(name, str) else repr(name))
-        return text
+        columns = self._declared().columns
+        texts = (own(EXAMPLES.get(name, ""), columns) for name in (method, "describe", "value_counts"))
+        return next(filter(None, texts), EXAMPLES["count"])
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
