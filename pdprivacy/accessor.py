@@ -71,7 +71,8 @@ def _method(
                     gate.execute(result, MethodCall(function, (first, *args), kwargs)) if executed else result
                 )
             except TypeError:
-                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
+                declared = self.domain.columns if isinstance(self, ProtectedDP) else None
+                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix, declared)
                 if wrong is None:
                     raise
                 raise wrong from None

@@ -95,6 +95,52 @@ _OTHER_WORDS = {
 """Methods of the package, and their names in pandas, NumPy or SQL."""
 
 
+_NUMBERS, _LABELS = ("integer", "float"), ("category", "boolean")
+_KINDS = {"age": _NUMBERS, "income": _NUMBERS, "region": _LABELS, "health": _LABELS}
+_VALUES = {"north": "region", "yes": "health"}  # labels of these columns
+
+
+def own(example: str, columns: Iterable[Any]) -> str | None:
+    """Return an example with declared columns, labels and bounds in place of its own; None where none fits.
+
+    >>> from pdprivacy.domain import Column
+    >>> own('private.query("age >= 30")', [Column("rent", "float", lower=5, upper=9)])
+    'private.query("rent >= 5")'
+    """
+    free = [column for column in columns if column.role != "identifier" and column.timeline is None]
+    texts: dict[str, str] = {}
+    for name, kinds in _KINDS.items():
+        if not re.search(rf"\b{name}\b", example):
+            continue
+        fits = [
+            column for column in free if column.kind in kinds and (kinds is _NUMBERS or column.categories)
+        ]
+        if not fits:
+            return None
+        column = next((column for column in fits if column.name == name), fits[0])
+        free.remove(column)
+        texts[f'"{name}"'] = _quoted(column.name)
+        for label in (label for label, owner in _VALUES.items() if owner == name):
+            texts[f'"{label}"'] = _quoted(label if label in column.categories else column.categories[0])
+        if f" {name}" in example or f'"{name} ' in example:  # in an expression
+            if not isinstance(column.name, str) or set(column.name) & {"`", '"', "\\"}:
+                return None
+            code = column.name if column.name.isidentifier() else f"`{column.name}`"
+            within = (column.lower or 30) <= 30 <= (column.upper or 30)
+            texts["age >= 30"] = f"{code} >= {30 if within else column.lower}"
+            texts["12 * income"] = f"12 * {code}"
+    pattern = "|".join(map(re.escape, texts))
+    return re.sub(pattern, lambda match: texts[match[0]], example) if texts else example
+
+
+def _quoted(value: object) -> str:
+    return (
+        f'"{value}"'
+        if isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}
+        else repr(value)
+    )
+
+
 def nearest(name: object, known: Iterable[object]) -> str | None:
     """Return the known text nearest to ``name``; None if all differ much, or ``name`` is not text.
 
@@ -125,13 +171,14 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
     return UnknownNameError(f"{kind!r} has no attribute {name!r}.", hint)
 
 
-def _example(name: str, prefix: str) -> str:
+def _example(name: str, prefix: str, columns: Iterable[Any] | None = None) -> str | None:
     if prefix in ("private.dp", "private.dp.plan"):
         example = EXAMPLES.get(name, f"private.dp.{name}").replace("private.dp", prefix)
     else:
         example = _calls(f"{prefix}.", _GROUPS).get(name, f"{prefix}.{name}(...)")
     planned = prefix.startswith("private.dp.plan")
-    return example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example
+    example = example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example
+    return example if columns is None else own(example, columns)
 
 
 def with_hints(function: F, prefix: str = "private.dp") -> F:
@@ -143,7 +190,8 @@ def with_hints(function: F, prefix: str = "private.dp") -> F:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            wrong = misuse(function.__name__, signature, args, kwargs, prefix)
+            declared = args[0]._declared().columns if args and hasattr(args[0], "_declared") else None
+            wrong = misuse(function.__name__, signature, args, kwargs, prefix, declared)
             if wrong is None:
                 raise
         raise wrong  # outside the except block: one error, not two
@@ -158,6 +206,7 @@ def misuse(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     prefix: str = "private.dp",
+    columns: Iterable[Any] | None = None,
 ) -> ArgumentError | None:
     """Return the error of a call that does not fit a signature, with a valid call; None where it fits.
 
@@ -170,15 +219,16 @@ def misuse(
         text = str(error)
     else:
         return None
-    hint = _example(name, prefix)
+    hint = _example(name, prefix, columns)
     _, *known = signature.parameters
     if missing := re.search(r"missing a required .*'(\w+)'", text):
         costs = ", what the call may cost" if missing[1] == "epsilon" else ""
         return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)
     if more := re.search(r"unexpected keyword argument '(.*)'", text, re.DOTALL):
         close = nearest(more[1], known)
-        meant = f"{close}=..., as in " if close and f"{close}=" not in hint else ""
-        return ArgumentError(f"{name!r} got an unexpected keyword argument {more[1]!r}.", f"{meant}{hint}")
+        if close and hint and f"{close}=" not in hint:
+            hint = f"{close}=..., as in {hint}"
+        return ArgumentError(f"{name!r} got an unexpected keyword argument {more[1]!r}.", hint)
     if "too many positional" in text:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         placed = [

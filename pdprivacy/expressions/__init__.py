@@ -9,13 +9,13 @@ import typing as _typing
 
 __all__ = [
     "ExpressionReader",
+    "Node",
     "Syntax",
     "Transform",
     "assign",
     "astype",
     "clip",
     "cut",
-    "date_field",
     "dropna",
     "fillna",
     "floats",
@@ -26,18 +26,20 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
-    from pdprivacy.expressions.assignment import assign, date_field
+    from pdprivacy.expressions.assignment import assign
     from pdprivacy.expressions.cells import floats
     from pdprivacy.expressions.conversion import astype, cut, recode, rename
+    from pdprivacy.expressions.nodes import Node
     from pdprivacy.expressions.reader import ExpressionReader, Syntax
     from pdprivacy.expressions.steps import Transform, clip, dropna, fillna, query, select
 else:  # imported when it is first asked for
     _HOMES = {
-        **dict.fromkeys(("assign", "date_field"), "assignment"),
         **dict.fromkeys(("astype", "cut", "recode", "rename"), "conversion"),
         **dict.fromkeys(("Transform", "clip", "dropna", "fillna", "query", "select"), "steps"),
+        "assign": "assignment",
         "ExpressionReader": "reader",
         "floats": "cells",
+        "Node": "nodes",
         "Syntax": "reader",
     }
 

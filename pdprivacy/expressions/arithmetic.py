@@ -9,41 +9,41 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.checks import finite
 from pdprivacy.domain import Column
 from pdprivacy.errors import QueryError
 from pdprivacy.expressions import intervals
-from pdprivacy.expressions.cells import INTEGERS, Read, floats, whole
+from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, floats, whole
 from pdprivacy.expressions.intervals import Range, holds_zero
+from pdprivacy.expressions.nodes import Node
 from pdprivacy.types import Mask
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column, a constant, or an operation on other terms.
+    """A node of numbers, a constant, or an operation on other terms.
 
     ``within``: where its values lie. ``whole``: int64, else doubles. ``finite``: none of them is infinite,
-    even if an end of ``within`` is. ``nullable``: whether some may be null. ``leaf``: the column or the
-    constant; of an operation None, and then ``run`` is computed from the values of ``parts``. ``fills``:
-    whether ``run`` replaces nulls, and so takes their places.
+    even if an end of ``within`` is. ``nullable``: whether some may be null. ``leaf``: the node or the
+    constant; of an operation None, and then ``run`` is computed from the values of ``parts``.
     """
 
     within: Range
     whole: bool
     finite: bool
     nullable: bool
-    leaf: Column | int | float | None = None
+    leaf: Node | int | float | None = None
     run: Callable[..., Any] | None = None
     parts: tuple[Term, ...] = ()
-    fills: bool = False
 
 
 def _fits_int64(within: Range) -> bool:
@@ -71,49 +71,71 @@ def constant(value: int | float) -> Term | None:
     return Term((float(value), float(value)), False, True, False, float(value))
 
 
-def column_term(column: Column) -> Term:
-    """The term of a declared column.
+def term_of(node: Node) -> Term:
+    """The term of a node; truth values are 0 and 1.
 
     Raises
     ------
-    QueryError : a column of labels.
+    QueryError : a node of labels or dates.
     """
+    column = node.column
     if column.kind == "category":
         raise QueryError(
             f"column {column.name!r} of kind 'category' is not numeric.",
-            "a condition on it makes a number: assign(south=\"region == 'south'\")",
+            f"private.assign(new=private[{column.name!r}] == {column.categories[0]!r})"
+            if node.declared and column.categories
+            else None,
         )
     if column.timeline is not None:
         raise QueryError(
             f"column {column.name!r} holds dates, of which only differences are numbers.",
-            f"days=\"{column.name} - '2020-01-31'\"; or a field such as {column.name}.dt.month",
+            f"private.assign(month=private[{column.name!r}].dt.month)" if node.declared else None,
         )
     if column.kind != "float" and column.lower is not None and column.upper is not None:
         within: Range = (int(column.lower), int(column.upper))
-        if _fits_int64(within):
-            return Term(within, True, True, column.nullable, column)
+        if _fits(within):
+            return Term(within, True, True, column.nullable, node)
     low = -math.inf if column.lower is None else float(column.lower)
     high = math.inf if column.upper is None else float(column.upper)
-    # cells without a bound are finite all the same
-    return Term((low, high), False, True, column.nullable, column)
+    return Term((low, high), False, node.finite, column.nullable, node)
 
 
-def days_between(left: Column | float, right: Column | float) -> Term:
+def result(term: Term, name: str, reads: tuple[Hashable, ...]) -> Node:
+    """Return the values of a term as a node; ``reads``: the columns that they are computed from."""
+    low, high = (end if math.isfinite(end) else None for end in term.within)
+    column = Column(name, "integer" if term.whole else "float", term.nullable, lower=low, upper=high)
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        made = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
+        null = np.zeros(len(index), dtype=bool) if term.whole and term.nullable else None
+        for start in range(0, len(index), BLOCK):
+            rows = slice(start, start + BLOCK)
+            block = numbers(term, {name: read[name].iloc[rows] for name in reads}, index[rows])
+            made[rows] = block.array
+            if null is not None and block.null is not None:
+                null[rows] = block.null
+        return column_of(made, null, column, index)
+
+    return Node(column, cells, term.finite)
+
+
+def days_between(one: Node | float, other: Node | float) -> Term:
     """The difference of two dates in days; whole where the dates of both columns are whole days.
 
     For a column of dates and a constant, this is the number of the constant on the timeline of the column.
     """
-    timelines = [side.timeline for side in (left, right) if isinstance(side, Column) and side.timeline]
+    sides = (one, other)
+    timelines = [node.column.timeline for node in sides if isinstance(node, Node) and node.column.timeline]
     finest = min(timelines, key=lambda timeline: timeline.seconds)
     parts: list[Term] = []
     shift: list[Fraction] = []
-    for side in (left, right):
-        timeline = side.timeline if isinstance(side, Column) and side.timeline else timelines[0]
+    for side in sides:
+        timeline = (side.column.timeline if isinstance(side, Node) else None) or timelines[0]
         many = timeline.units(finest.unit)
         origin = timeline.origin * many
-        if isinstance(side, Column):
-            numbers = column_term(replace(side, timeline=None))
-            parts.append(operation_term(OPERATIONS[ast.Mult], numbers, _constant_term(int(many))))
+        if isinstance(side, Node):
+            numbers = term_of(replace(side, column=replace(side.column, timeline=None)))
+            parts.append(combined(OPERATIONS[ast.Mult], numbers, _known(int(many))))
             shift.append(origin)
         else:
             parts.append(_constant_term(0))
@@ -150,38 +172,6 @@ def _exact_term(term: Term, ends: Callable[[Range], Range], run: Callable[..., A
     if not whole:
         within = ends(_double_range(term))
     return Term(within, whole, term.finite, term.nullable, run=run, parts=(term,))
-
-
-def clipped(term: Term, lower: int | float | None = None, upper: int | float | None = None) -> Term:
-    """The values moved between two constants; whole numbers stay whole between whole constants."""
-    ends = [end for end in (lower, upper) if end is not None]
-    whole = term.whole and all(isinstance(end, int) and _fits_int64((end, end)) for end in ends)
-    low, high = (
-        min(max(end, -math.inf if lower is None else lower), math.inf if upper is None else upper)
-        for end in term.within
-    )
-    within: Range = (int(low), int(high)) if whole else (float(low), float(high))
-
-    def run(array: Any, dtype: Any = None) -> Any:
-        return np.clip(np.asarray(array, dtype=dtype), lower, upper)
-
-    finite = term.finite or _is_finite(within)
-    return Term(within, whole, finite, term.nullable, run=run, parts=(term,))
-
-
-def filled(term: Term, value: int | float) -> Term:
-    """The values with a constant in place of nulls."""
-    if not term.nullable:
-        return term
-    whole = term.whole and isinstance(value, int) and _fits_int64((value, value))
-    low, high = term.within if whole else _double_range(term)
-    within = (min(low, value), max(high, value))
-
-    def run(array: Any, null: Any = None, dtype: Any = None) -> Any:
-        doubles = np.asarray(array, dtype=dtype)
-        return np.where(np.isnan(doubles) if null is None else null, value, doubles)
-
-    return Term(within, whole, term.finite, False, run=run, parts=(term,), fills=True)
 
 
 # ---------------------------------------------------------------- powers
@@ -311,22 +301,17 @@ class Numbers:
         return np.where(self.null, np.nan, np.asarray(self.array, dtype=np.float64))
 
 
-def numbers(term: Term, read: Read) -> Numbers:
+def numbers(term: Term, read: Read, index: pd.Index[Any]) -> Numbers:
     """The values of a term; ``read`` has every column that it names."""
-    if isinstance(term.leaf, Column):
-        values = read[term.leaf.name]
-        return Numbers(*whole(values, term.leaf)) if term.whole else Numbers(floats(values, term.leaf))
+    if isinstance(term.leaf, Node):
+        values, column = term.leaf.cells(read, index), term.leaf.column
+        return Numbers(*whole(values, column)) if term.whole else Numbers(floats(values, column))
     if term.run is None:
         return Numbers(np.array(term.leaf, dtype=np.int64 if term.whole else np.float64))
-    operands = [numbers(part, read) for part in term.parts]
+    found = [numbers(part, read, index) for part in term.parts]
     if not term.whole:
         with np.errstate(all="ignore"):
-            return Numbers(
-                np.asarray(term.run(*(operand.doubles() for operand in operands), dtype=np.float64))
-            )
-    if term.fills:
-        (before,) = operands
-        return before if before.null is None else Numbers(term.run(before.array, before.null))
-    masks = [operand.null for operand in operands if operand.null is not None]
+            return Numbers(np.asarray(term.run(*(one.doubles() for one in found), dtype=np.float64)))
+    masks = [one.null for one in found if one.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
     return Numbers(term.run(*(operand.array for operand in operands)), null)

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import keyword
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from pdprivacy.checks import plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
-from pdprivacy.expressions.arithmetic import numbers
-from pdprivacy.expressions.cells import BLOCK, Read, column_of
-from pdprivacy.expressions.conditions import Condition, possible, truths
+from pdprivacy.expressions.nodes import NUMERIC, Node, clipped
 from pdprivacy.expressions.reader import (
     ARITHMETIC_SHAPE,
-    METHODS,
-    NULL_TESTS,
     ExpressionReader,
     Syntax,
     read_syntax,
 )
-from pdprivacy.expressions.steps import (
-    NUMERIC,
-    Cells,
-    Transform,
-    clip,
-    clipped_column,
-    fillna,
-    mapped,
-    number,
-    own,
-)
-from pdprivacy.timeline import FIELDS
+from pdprivacy.expressions.steps import Transform, own
 
 
 class _ReadableColumns(Domain):
@@ -88,6 +68,7 @@ def assign(
 
     Source: R. E. Moore, Interval Analysis (1966).
 
+    >>> import pandas as pd
     >>> domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in ("gain", "loss")))
     >>> step = assign(domain, {"net": "gain - loss"})
     >>> step.domain["net"].bounds("mean")
@@ -98,7 +79,7 @@ def assign(
     _check_expressions(expressions)
     checked_bounds = _checked_bounds(expressions, bounds)
     _check_levels(domain, expressions)
-    cells_by_name: dict[Hashable, Cells] = {}
+    made: dict[Hashable, Node] = {}
     reads: dict[Hashable, None] = {}
     readable = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
@@ -109,14 +90,14 @@ def assign(
             syntax = expression
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
-            reader = ExpressionReader(syntax, readable, what)
-            column, cells = _new_column(reader, syntax.node, name, checked_bounds.get(name))
+            reader = ExpressionReader(syntax, known, what)
+            node = _new(reader.node(syntax.node), name, asked.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
-        reads.update(dict.fromkeys(read for read in reader.columns if read not in cells_by_name))
-        cells_by_name[name] = cells
-        readable.add(column)
-    return Transform(_text(expressions, bounds), readable.to_domain(), tuple(reads), cells_by_name)
+        reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
+        made[name] = node
+        known.add(node.column)
+    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), made)
 
 
 def _text(
@@ -180,126 +161,18 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
 
 
-def _new_column(
-    reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
-) -> tuple[Column, Cells]:
-    """A new column: what is declared of it, and its cells."""
-    if (copied := _copied_column(reader, node)) is not None:
-        column, cells = replace(copied[0], name=name, role=None), copied[1]
-    elif _is_condition(node):
-        condition = reader.condition(node)
-        column = Column(name, "boolean", categories=possible(condition, reader.domain))
-        cells = _truth_cells(condition, column)
-    else:
-        return _computed_column(reader, node, name, ends)
-    if ends is None:
-        return column, cells
-    if column.kind not in NUMERIC:
-        raise ParameterError(f"'bounds' of {name!r} are for numbers (it is of kind {column.kind!r}).")
-    return _computed_column(reader, node, name, ends)
-
-
-def _is_condition(node: ast.expr) -> bool:
-    match node:
-        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=attribute)):
-            return attribute in NULL_TESTS
-    return False
-
-
-def _copied_column(reader: ExpressionReader, node: ast.expr) -> tuple[Column, Cells] | None:
-    """A declared column, perhaps clipped or filled; None for any other expression."""
-    match node:
-        case ast.Name():
-            column = reader.column(node)
-            return column, lambda read, _: read[column.name]
-        case ast.Attribute(value=ast.Attribute(attr="dt")):
-            return date_field(reader, node)
-        case ast.Call(func=ast.Attribute(value=base, attr=method)) if method in METHODS:
-            if (before := _copied_column(reader, base)) is not None:
-                return _changed_column(*before, method, reader.arguments(node))
-    return None
-
-
-def date_field(reader: ExpressionReader, node: ast.Attribute) -> tuple[Column, Cells]:
-    """A field of a column of dates, such as the month, in the declared time zone.
-
-    Raises QueryError for a column of no dates, or a field that its dates do not have.
-    """
-    owner, field = getattr(node.value, "value", None), node.attr
-    if not isinstance(owner, ast.Name):
-        raise QueryError(f"'.dt' is for a column of dates, and {reader.show(node.value)!r} is none.")
-    column = reader.column(owner)
-    timeline, known = column.timeline, ["year", *FIELDS]
-    if timeline is None:
-        raise QueryError(f"'.dt' is for dates, and column {column.name!r} is of kind {column.kind!r}.")
-    if timeline.unit == "D":
-        known.remove("hour")
-    if field not in known:
-        raise QueryError(
-            f"column {column.name!r} has no field '.dt.{field}' (it has {', '.join(known)}).",
-            f'private.assign(month="{column.name}.dt.month")',
-        )
-    take = timeline.field(field)
-    ends = np.array([column.lower, column.upper], dtype=np.int64)
-    lower, upper = take(ends).tolist() if field == "year" else FIELDS[field]
-    made = replace(column, lower=lower, upper=upper, timeline=None)
-    return made, mapped(column, made, take)
-
-
-def _changed_column(
-    column: Column, cells: Cells, method: str, constants: dict[str, Any]
-) -> tuple[Column, Cells]:
-    """A column after ``clip`` or ``fillna``."""
-    domain = Domain((column,))
-    if method == "clip":
-        step = clip(domain, **{end: {column.name: bound} for end, bound in constants.items()})
-    else:
-        step = fillna(domain, {column.name: constants["value"]})
-    if column.name not in step.columns:  # no nulls to fill
-        return column, cells
-    then = step.columns[column.name]
-    return step.domain[column.name], lambda read, index: then({column.name: cells(read, index)}, index)
-
-
-def _truth_cells(condition: Condition, column: Column) -> Cells:
-    return lambda read, index: column_of(truths(condition, read), None, column, index)
-
-
-def _computed_column(
-    reader: ExpressionReader, node: ast.expr, name: str, ends: tuple[Any, Any] | None
-) -> tuple[Column, Cells]:
-    term = reader.term(node)
-    low, high = (end if math.isfinite(end) else None for end in term.within)
-    column = Column(name, "integer" if term.whole else "float", term.nullable, lower=low, upper=high)
-    lower, upper = None, None
+def _new(node: Node, name: str, ends: tuple[Any, Any] | None) -> Node:
+    """The node as a new column, within public bounds."""
+    column = node.column
+    node = replace(node, column=replace(column, name=name, role=None), declared=False)
     if ends is not None:
-        lower, upper = (
-            None if end is None else number(end, column, f"{what!r} in 'bounds'")
-            for end, what in zip(ends, ("lower", "upper"), strict=True)
-        )
-        if lower is not None and upper is not None and lower > upper:
-            raise ParameterError(f"'lower' in 'bounds' of {name!r} must not be above 'upper'.")
-        column = clipped_column(column, lower, upper)
-    if column.lower is None or column.upper is None:
+        if column.kind not in NUMERIC:
+            raise ParameterError(f"'bounds' of {name!r} are for numbers (it is of kind {column.kind!r}).")
+        node = clipped(node, *ends, where=" in 'bounds'")
+    if not node.finite:
         raise QueryError(
             f"the expression of {name!r} has results without bounds: a column of it has none, a denominator "
             "may be zero, or a number is too large.",
             f"state public bounds, into which the results are moved: bounds={{{name!r}: (LOWER, UPPER)}}",
         )
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        computed = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
-        null = np.zeros(len(index), dtype=bool) if term.whole and term.nullable else None
-        for start in range(0, len(index), BLOCK):
-            rows = slice(start, start + BLOCK)
-            found = numbers(term, {one: read[one].iloc[rows] for one in reader.columns})
-            computed[rows] = found.array
-            if null is not None and found.null is not None:
-                null[rows] = found.null
-            if lower is not None or upper is not None:
-                np.clip(computed[rows], lower, upper, out=computed[rows])
-        return column_of(computed, null, column, index)
-
-    return column, cells
+    return node

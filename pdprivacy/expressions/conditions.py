@@ -1,4 +1,4 @@
-"""Conditions once they are read: frozen trees over declared columns and constants.
+"""Conditions once they are read: frozen trees over nodes and constants.
 
 A condition is walked with regions, which gives the declaration of the records that meet it, and with arrays,
 which gives those records, row by row and alike for every dtype.
@@ -20,8 +20,9 @@ from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import QueryError
-from pdprivacy.expressions.cells import Read, dense, nulls
+from pdprivacy.expressions.cells import Read, column_of, dense, nulls
 from pdprivacy.expressions.intervals import Region, bits, declared_in
+from pdprivacy.expressions.nodes import Node
 from pdprivacy.hints import nearest
 from pdprivacy.types import Mask
 
@@ -40,13 +41,13 @@ COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``name symbol constants``; the symbol is an ordering, ``in`` or ``null``.
+    """``node symbol constants``; the symbol is an ordering, ``in`` or ``null``.
 
     False for a null cell, except ``null``. ``label_bits``: the positions of the constants among the declared
     labels of the column, as `bits`.
     """
 
-    name: Hashable
+    node: Node
     symbol: str
     constants: tuple[Any, ...] = ()
     label_bits: int = 0
@@ -121,14 +122,20 @@ def _timestamp(value: Any) -> pd.Timestamp | None:
 # ---------------------------------------------------------------- declarations
 
 
-def possible(condition: Condition, domain: Domain) -> tuple[bool, ...]:
+def possible(condition: Condition) -> tuple[bool, ...]:
     """Return the truth values that the condition may have for declared records: False, True, or both."""
-    return tuple(value for value in (False, True) if regions_where(condition, not value, domain) is not None)
+    return tuple(value for value in (False, True) if narrow(condition, not value) is not None)
+
+
+def outcomes(condition: Condition, name: str) -> Node:
+    """Return the truth values of the condition as a node."""
+    column = Column(name, "boolean", categories=possible(condition))
+    return Node(column, lambda read, index: column_of(truths(condition, read, index), None, column, index))
 
 
 def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     """The declaration of the records that meet the condition; None if no declared record can."""
-    regions = regions_where(condition, False, domain)
+    regions = narrow(condition, False)
     if regions is None:
         return None
     columns = []
@@ -144,14 +151,19 @@ def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     return domain.replace(*columns)
 
 
-def regions_where(condition: Condition, negated: bool, domain: Domain) -> Regions | None:
-    """Return the regions where the condition is true (false, if negated); None if it never is."""
-    if isinstance(condition, Negation):
-        return regions_where(condition.part, not negated, domain)
+def narrow(condition: Condition, negated: bool) -> Regions | None:
+    """Return the regions where the condition is true (false, if negated); None if it never is.
+
+    A comparison of a result narrows no column.
+    """
+    if isinstance(condition, Negated):
+        return narrow(condition.part, not negated)
     if isinstance(condition, Comparison):
-        region = _comparison_region(condition, negated, domain[condition.name])
-        return {condition.name: region} if region.values or region.null else None
-    parts = [regions_where(part, negated, domain) for part in condition.parts]
+        region, node = _compared(condition, negated), condition.node
+        if not (region.values or region.null):
+            return None
+        return {node.column.name: region} if node.declared else {}
+    parts = [narrow(part, negated) for part in condition.parts]
     met = [part for part in parts if part is not None]
     if condition.every != negated:
         return _intersected(met) if len(met) == len(parts) else None
@@ -176,7 +188,8 @@ def _hulls(parts: list[Regions]) -> Regions:
     }
 
 
-def _comparison_region(comparison: Comparison, negated: bool, column: Column) -> Region:
+def _compared(comparison: Comparison, negated: bool) -> Region:
+    column = comparison.node.column
     null = column.nullable and negated != (comparison.symbol == "null")
     declared = Region(True, null, column.lower, column.upper)
     if comparison.symbol == "null":
@@ -256,12 +269,12 @@ def _region_without(declared: Region, comparison: Comparison, column: Column) ->
 # ---------------------------------------------------------------- records
 
 
-def truths(condition: Condition, read: Read) -> Mask:
+def truths(condition: Condition, read: Read, index: pd.Index[Any]) -> Mask:
     """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
-    if isinstance(condition, Negation):
-        return ~truths(condition.part, read)
+    if isinstance(condition, Negated):
+        return ~truths(condition.part, read, index)
     if isinstance(condition, Comparison):
-        values = dense(read[condition.name])
+        values = dense(condition.node.cells(read, index))
         if condition.symbol == "null":
             return nulls(values)
         if condition.symbol == "in":
@@ -269,9 +282,9 @@ def truths(condition: Condition, read: Read) -> Mask:
         return _ordering(values, condition.symbol, condition.constants[0])
     join = np.logical_and if condition.every else np.logical_or
     first, *rest = condition.parts
-    met = truths(first, read)
+    met = truths(first, read, index)
     for part in rest:
-        met = join(met, truths(part, read))
+        met = join(met, truths(part, read, index))
     return met
 
 

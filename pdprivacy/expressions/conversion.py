@@ -17,8 +17,9 @@ from pandas.api.extensions import ExtensionDtype
 from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
-from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
+from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
+from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
+from pdprivacy.expressions.steps import Transform, call, example, own, shown
 from pdprivacy.types import Floats, Integers
 
 # ---------------------------------------------------------------- cut
@@ -70,15 +71,11 @@ def cut(
     for name, value in (("right", right), ("include_lowest", include_lowest)):
         if not isinstance(value, bool | np.bool_):
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
-    edges_as_given, edges = _edges(bins)
+    given, edges = _edges(column, bins)
     texts = (
-        _texts(edges_as_given, bool(right), bool(include_lowest))
-        if labels is None
-        else _checked_labels(labels, edges)
+        _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(column, labels, edges)
     )
-    interval_positions = functools.partial(
-        _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
-    )
+    place = functools.partial(_placed, edges=edges, right=bool(right), include_lowest=bool(include_lowest))
     renewed = Column(
         declared.name,
         "category",
@@ -98,7 +95,7 @@ def cut(
         labels=None if labels is None else list(texts),
         include_lowest=True if include_lowest else None,
     )
-    return Transform(text, domain.replace(renewed), (column,), {column: placed})
+    return Transform.of(text, domain, Node(renewed, placed))
 
 
 def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str | None) -> Transform:
@@ -125,23 +122,23 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
         )
 
     text = call("cut", declared.name, freq=freq)
-    return Transform(text, domain.replace(renewed), (declared.name,), {declared.name: placed})
+    return Transform.of(text, domain, Node(renewed, placed))
 
 
-def _edges(bins: Any) -> tuple[list[int | float], Floats]:
+def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
     """The edges as they were given, and as doubles."""
     if bins is None:
-        raise ParameterError("'cut' needs 'bins'.", "private.dp.cut('age', [18, 30, 65])")
+        raise ParameterError("'cut' needs 'bins'.", f"private.cut({name!r}, [0, 50, 100])")
     single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
     if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
         raise ParameterError(
             f"'bins' must be edges (got {got(bins)}): a number of bins has edges that pandas takes from the "
             "least and the greatest value of the data.",
-            "private.dp.cut('age', [18, 30, 65])",
+            f"private.cut({name!r}, [0, 50, 100])",
         )
     if single is not bins or not isinstance(bins, list | tuple | range | np.ndarray):
         raise ParameterError(
-            f"'bins' must be a list of edges (got {got(bins)}).", "private.dp.cut('age', [18, 30, 65])"
+            f"'bins' must be a list of edges (got {got(bins)}).", f"private.cut({name!r}, [0, 50, 100])"
         )
     edges = [plain(edge) for edge in bins]
     for edge, one in zip(edges, bins, strict=True):
@@ -170,12 +167,12 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
-def _checked_labels(labels: Any, edges: Floats) -> tuple[Any, ...]:
+def _given(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ...]:
     single = isinstance(labels, np.ndarray) and labels.ndim == 0
     if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
-            "private.dp.cut('age', [18, 30, 65], labels=['young', 'old'])",
+            f"private.cut({name!r}, [0, 50, 100], labels=['low', 'high'])",
         )
     checked = tuple(label(one, "each of 'labels'") for one in labels)
     if len(checked) != len(edges) - 1:
@@ -234,8 +231,9 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     declared = own(domain[column], "recode")
     if not isinstance(mapping, Mapping):
         raise ParameterError(
-            f"'mapping' must be a mapping from label to label (got {got(mapping)}).",
-            "private.dp.recode('region', {'north': 'other'}); a function may remember other rows.",
+            f"'mapping' must be a mapping from label to label (got {got(mapping)}): "
+            "a function may remember other rows.",
+            example("recode", Domain((declared,))) or example("recode", domain),
         )
     before = _labels(declared)
     images = _new_labels(declared, before, mapping)
@@ -254,9 +252,7 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
         cells = np.array([*after, after[0]], dtype=kind)[places]
         return column_of(cells, places < 0, renewed, index)
 
-    return Transform(
-        call("recode", column, shown(mapping)), domain.replace(renewed), (column,), {column: recoded}
-    )
+    return Transform.of(call("recode", column, shown(mapping)), domain, Node(renewed, recoded))
 
 
 def _labels(column: Column) -> tuple[Any, ...]:
@@ -350,7 +346,7 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
     if not isinstance(columns, Mapping):
         raise ParameterError(
             f"'columns' of 'rename' must be a mapping from name to name (got {kind(columns)}).",
-            'private.rename(columns={"age": "years"})',
+            example("rename", domain),
         )
     renewed: dict[Hashable, Column] = {}
     new_names: set[Hashable] = set()
@@ -366,17 +362,10 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
                 "rename that column first, in a step of its own",
             )
         renewed[name] = replace(column, name=new)
-        new_names.add(new)
-    made = {column.name: _unchanged_cells(name) for name, column in renewed.items()}
+        taken.add(new)
+    made = {column.name: replace(Node.of(domain[name]), column=column) for name, column in renewed.items()}
     kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
     return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)
-
-
-def _unchanged_cells(name: Hashable) -> Cells:
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:  # noqa: ARG001
-        return read[name]
-
-    return cells
 
 
 # ---------------------------------------------------------------- astype
@@ -419,9 +408,9 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     if single is None:
         targets = {name: _name(target_name) for name, target_name in dtype.items()}
     else:
-        targets = {column.name: single for column in domain.columns}
-    renewed = {}
-    for name, wanted in targets.items():
+        given = {column.name: single for column in domain.columns}
+    nodes = []
+    for name, wanted in given.items():
         column, target = own(domain[name], "astype"), KINDS[wanted]
         if column.timeline is not None:
             raise ParameterError(
@@ -436,13 +425,9 @@ def astype(domain: Domain, dtype: Any) -> Transform:
                 f"'astype' cannot make column {name!r}, of kind {column.kind!r}, one of kind {target!r}.",
                 _valid_call(column, target),
             )
-        renewed[name] = _converted_column(column, target)
-    made = {name: _conversion(domain[name], column) for name, column in renewed.items()}
-    text = call(
-        "astype",
-        {plain(name): target_name for name, target_name in targets.items()} if single is None else single,
-    )
-    return Transform(text, domain.replace(*renewed.values()), tuple(renewed), made)
+        nodes.append(_converted(column, target))
+    text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
+    return Transform.of(text, domain, *nodes)
 
 
 def _name(dtype: Any) -> str:
@@ -454,9 +439,7 @@ def _name(dtype: Any) -> str:
         named = isinstance(dtype, pd.CategoricalDtype) and (dtype.categories is not None or dtype.ordered)
         name = None if named else str(dtype)  # categories and their order are those of the declaration
     if not isinstance(name, str) or name not in KINDS:
-        raise ParameterError(
-            f"'astype' does not know this type (got {got(dtype)}).", 'private.astype({"age": "float64"})'
-        )
+        raise ParameterError(f"'astype' does not know this type (got {got(dtype)}).", None)
     return name
 
 
@@ -469,8 +452,8 @@ def _valid_call(column: Column, target: str) -> str:
     return f"private.cut({column.name!r}, [...]) makes labels of ranges"
 
 
-def _converted_column(column: Column, target: Any) -> Column:
-    """Return the declaration of a column of whole numbers or truth values after its conversion."""
+def _converted(column: Column, target: Any) -> Node:
+    """Return a column of whole numbers or truth values as one of a wider kind."""
     lower, upper = column.lower, column.upper
     if column.kind == "integer" and target == "float":
         ends = (
@@ -481,11 +464,4 @@ def _converted_column(column: Column, target: Any) -> Column:
                 f"'astype' needs bounds of column {column.name!r} that floats hold.",
                 "declare bounds within 2**53",
             )
-    number = float if target == "float" else int
-    labels = None if column.categories is None else tuple(number(label) for label in column.categories)
-    return replace(column, kind=target, categories=labels)
-
-
-def _conversion(column: Column, renewed: Column) -> Cells:
-    dtype: Any = np.float64 if renewed.kind == "float" else np.int64
-    return mapped(column, renewed, lambda numbers: numbers.astype(dtype))
+    return cast(Node.of(column), target)

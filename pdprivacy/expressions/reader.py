@@ -1,4 +1,4 @@
-"""The reader of expressions: their text as a syntax tree, and this tree as conditions and arithmetic.
+"""The reader of expressions: their text as a syntax tree, and this tree as nodes, conditions and arithmetic.
 
 The syntax is the one that both Python and `DataFrame.query` read. Whatever is not record by record is refused
 here.
@@ -7,6 +7,7 @@ here.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -19,13 +20,15 @@ from pdprivacy.expressions import arithmetic
 from pdprivacy.expressions.arithmetic import OPERATIONS, Term
 from pdprivacy.expressions.conditions import (
     ORDERINGS,
-    BooleanOperation,
     Comparison,
     Condition,
     DeclaredLabels,
-    Negation,
+    Joined,
+    Negated,
+    outcomes,
 )
 from pdprivacy.expressions.intervals import bits
+from pdprivacy.expressions.nodes import Node, clipped, date_field, filled, holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +157,10 @@ AGGREGATES = frozenset((
 ))  # fmt: skip
 """Methods of a column that read all of its rows."""
 
-SHAPE = "a filter compares declared columns with constants, such as age >= 30 and region == 'south'"
+SHAPE = "a filter compares declared columns, or arithmetic of them, with constants"
 
 ARITHMETIC_SHAPE = (
-    "an expression is arithmetic of declared columns and constants (+ - * / // % **, abs(x)), such as "
-    "capital_gain - capital_loss, or a condition such as age >= 30"
+    "an expression is arithmetic of declared columns and constants (+ - * / // % **, abs(x)), or a condition"
 )
 
 MOST_EXPONENT = 1000
@@ -168,7 +170,7 @@ METHODS = {"clip": ("lower", "upper"), "fillna": ("value",)}
 
 
 class ExpressionReader:
-    """One pass over one expression: from its syntax to a `Condition` or a `Term`.
+    """One pass over one expression: from its syntax to a `Node`, a `Condition` or a `Term`.
 
     ``what``: the name of the expression in errors. ``columns``: those that were read so far, in order.
     """
@@ -180,6 +182,38 @@ class ExpressionReader:
         self.show = syntax.show
         self._names = syntax.names
 
+    def node(self, syntax: ast.expr) -> Node:
+        """The node of a syntax tree; QueryError for anything that is not record by record."""
+        if (node := self._cells(syntax)) is not None:
+            return node
+        return arithmetic.result(self.term(syntax), self.show(syntax), tuple(self.columns))
+
+    def _cells(self, syntax: ast.expr) -> Node | None:
+        """The node of a column, of what is made of one, or of a condition; None for arithmetic."""
+        match syntax:
+            case ast.Name():
+                return Node.of(self.column(syntax))
+            case ast.Attribute(value=ast.Attribute(value=owner, attr="dt"), attr=field):
+                return date_field(self.node(owner), field)
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in METHODS:
+                return self._moved(self.node(owner), method, self.arguments(syntax))
+            case (
+                ast.Compare()
+                | ast.BoolOp()
+                | ast.UnaryOp(op=ast.Not() | ast.Invert())
+                | ast.Call(func=ast.Attribute(attr="isna" | "isnull" | "notna" | "notnull"))
+            ):
+                return outcomes(self.condition(syntax), self.show(syntax))
+        return None
+
+    def _moved(self, node: Node, method: str, constants: dict[str, Any]) -> Node:
+        """A node after ``clip`` or ``fillna``, of a kind that holds the constants."""
+        wide = functools.reduce(holding, constants.values(), node)
+        if method == "clip":
+            return clipped(wide, **constants)
+        made = filled(wide, **constants)
+        return made if node.column.nullable else node
+
     def condition(self, node: ast.expr) -> Condition:
         """The condition of a syntax tree; QueryError for anything else."""
         match node:
@@ -189,19 +223,20 @@ class ExpressionReader:
                 return Negation(self.condition(operand))
             case ast.Compare():
                 return self._comparison(node)
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name() as owner, attr=attribute), args=[], keywords=[]
-            ) if attribute in NULL_TESTS:
-                null = Comparison(self.column(owner).name, "null")
-                return Negation(null) if NULL_TESTS[attribute] else null
-            case ast.Name():
-                column = self.column(node)
-                if column.kind != "boolean":
+            case ast.Call(func=ast.Attribute(value=owner, attr=attribute), args=[], keywords=[]) if (
+                attribute in NULL_TESTS
+            ):
+                null = Comparison(self.node(owner), "null")
+                return Negated(null) if NULL_TESTS[attribute] else null
+            case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna")):
+                truth = self.node(node)
+                if truth.column.kind != "boolean":
                     raise QueryError(
-                        f"column {column.name!r} alone is not a condition (it is of kind {column.kind!r}).",
+                        f"column {truth.column.name!r} alone is not a condition "
+                        f"(it is of kind {truth.column.kind!r}).",
                         SHAPE,
                     )
-                return self._leaf(column, "==", (True,))
+                return self._leaf(truth, "==", (True,))
         raise self._refusal(node)
 
     def _comparison(self, node: ast.Compare) -> Condition:
@@ -222,26 +257,20 @@ class ExpressionReader:
         symbol = _SYMBOLS.get(type(operator_))
         if symbol is None:
             raise QueryError(f"'is' is not a comparison of values, in {self.show(node)!r}.", "write == or !=")
-        if not isinstance(left, ast.Name) and isinstance(right, ast.Name) and symbol in _FLIPPED:
+        if self._is_constant(left) and symbol in _FLIPPED:
             left, right, symbol = right, left, _FLIPPED[symbol]
-        if not isinstance(left, ast.Name):
-            if isinstance(right, ast.Name) and self._is_constant(left):
-                raise QueryError(
-                    f"the column stands on the left of {symbol!r}, not as in {self.show(node)!r}.",
-                    f"write column {symbol} [CONSTANT, ...]",
-                )
-            for side in (left, right):
-                if not self._is_constant(side):
-                    raise self._refusal(side)
-            raise QueryError(f"{self.show(node)!r} compares constants only.", SHAPE)
-        column = self.column(left)
-        if isinstance(right, ast.Name):
-            self.column(right)
+        if self._is_constant(left):
+            if self._is_constant(right):
+                raise QueryError(f"{self.show(node)!r} compares constants only.", SHAPE)
             raise QueryError(
-                f"{self.show(node)!r} compares two columns; only constants narrow the declaration.", SHAPE
+                f"the column stands on the left of {symbol!r}, not as in {self.show(node)!r}.",
+                f"write column {symbol} [CONSTANT, ...]",
             )
         if not self._is_constant(right):
-            raise self._refusal(right)
+            if symbol not in _FLIPPED:
+                raise self._refusal(right)
+            # doubles are in the order that their difference has to zero
+            left, right = ast.BinOp(left, ast.Sub(), right), ast.Constant(0)
         listed = isinstance(right, ast.List | ast.Tuple | ast.Set)
         if listed != (symbol in ("in", "not in")) and not (listed and symbol in ("==", "!=")):
             raise QueryError(
@@ -250,7 +279,7 @@ class ExpressionReader:
                 None if listed else f"write {self.show(left)} {symbol} [{self.show(right)}]",
             )
         elements = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
-        return self._leaf(column, symbol, tuple(self._constant(element) for element in elements))
+        return self._leaf(self.node(left), symbol, tuple(self._constant(element) for element in elements))
 
     def _is_constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -305,8 +334,8 @@ class ExpressionReader:
             "df.dp.protect(...): df.columns = [...]",
         )
 
-    def _leaf(self, column: Column, symbol: str, constants: tuple[Any, ...]) -> Condition:
-        name = column.name
+    def _leaf(self, node: Node, symbol: str, constants: tuple[Any, ...]) -> Condition:
+        column, name = node.column, node.column.name
         if column.timeline is not None:
             constants = tuple(self._position(column, value) for value in constants)
         for value in constants:
@@ -323,14 +352,13 @@ class ExpressionReader:
                     f"column {name!r} of kind {column.kind!r} has no order, so {symbol!r} does not apply.",
                     f"write {name} in [LABEL, ...]",
                 )
-            return Comparison(name, symbol, constants)
-        among = Comparison(name, "in", constants)
+            return Comparison(node, symbol, constants)
+        among = Comparison(node, "in", constants)
         if column.categories is not None:
-            positions = list(map(DeclaredLabels.of(column).position, constants))
-            among = Comparison(
-                name, "in", tuple(column.categories[position] for position in positions), bits(positions)
-            )
-        return Negation(among) if symbol in ("!=", "not in") else among
+            places = list(map(DeclaredLabels.of(column).place, constants))
+            labels = tuple(column.categories[place] for place in places)
+            among = Comparison(node, "in", labels, bits(places))
+        return Negated(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
         """The number of a date that a column of dates is compared with."""
@@ -355,8 +383,6 @@ class ExpressionReader:
                 if number is None:
                     raise QueryError(f"a constant of the {self.what} is not a finite number.")
                 return number
-            case ast.Name():
-                return arithmetic.column_term(self.column(node))
             case ast.BinOp(left=left, op=ast.Sub(), right=right) if self._are_dates(left, right):
                 return self._days(left, right)
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
@@ -365,22 +391,22 @@ class ExpressionReader:
                 return arithmetic.negated(self.term(operand))
             case ast.Call(func=ast.Name(id="abs"), args=[operand], keywords=[]):
                 return arithmetic.absolute(self.term(operand))
-            case ast.Call(func=ast.Attribute(value=base, attr="clip")):
-                return arithmetic.clipped(self.term(base), **self._numbers(node))
-            case ast.Call(func=ast.Attribute(value=base, attr="fillna")):
-                return arithmetic.filled(self.term(base), **self._numbers(node))
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
                 return arithmetic.raised(self.term(left), self._exponent(right))
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
-                return arithmetic.operation_term(
-                    OPERATIONS[type(operation)], self.term(left), self.term(right)
-                )
-        raise self._refusal(node, arithmetic=True)
+                return arithmetic.combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
+        if (cells := self._cells(node)) is None:
+            raise self._refusal(node)
+        return arithmetic.term_of(cells)
 
-    def _dates(self, node: ast.expr) -> Column | None:
-        """The column of dates of a name; None for anything else."""
-        column = self.column(node) if isinstance(node, ast.Name) else None
-        return None if column is None or column.timeline is None else column
+    def _dates(self, syntax: ast.expr) -> Node | None:
+        """The node of a column of dates, perhaps clipped or filled; None for anything else."""
+        match syntax:
+            case ast.Name():
+                return self.node(syntax) if self.column(syntax).timeline is not None else None
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in METHODS:
+                return self.node(syntax) if self._dates(owner) is not None else None
+        return None
 
     def _are_dates(self, left: ast.expr, right: ast.expr) -> bool:
         """Return whether the difference is one of dates: of two columns, or of a column and a constant."""
@@ -390,14 +416,14 @@ class ExpressionReader:
 
     def _days(self, left: ast.expr, right: ast.expr) -> Term:
         """The difference of two dates in days."""
-        columns = [self._dates(side) for side in (left, right)]
-        zones = {column.timeline.zone is None for column in columns if column is not None and column.timeline}
+        nodes = [self._dates(side) for side in (left, right)]
+        columns = [node.column for node in nodes if node is not None]
+        zones = {column.timeline.zone is None for column in columns if column.timeline}
         if len(zones) > 1:
             raise QueryError("a date with a time zone and one without have no difference.")
-        known = next(column for column in columns if column is not None)
         starts = [
-            column if column is not None else self._position(known, self._constant(side))
-            for side, column in zip((left, right), columns, strict=True)
+            node if node is not None else self._position(columns[0], self._constant(side))
+            for side, node in zip((left, right), nodes, strict=True)
         ]
         return arithmetic.days_between(starts[0], starts[1])
 
@@ -414,12 +440,6 @@ class ExpressionReader:
             )
         return {name: self._constant(given[name]) for name in names if name in given}
 
-    def _numbers(self, node: ast.Call) -> dict[str, int | float]:
-        found = self.arguments(node)
-        if any(isinstance(value, bool | str) for value in found.values()):
-            raise QueryError(f"{self.show(node)!r} needs numbers.", ARITHMETIC_SHAPE)
-        return found
-
     def _exponent(self, node: ast.expr) -> int:
         exponent = node.value if isinstance(node, ast.Constant) else None
         if not isinstance(exponent, int) or isinstance(exponent, bool) or exponent > MOST_EXPONENT:
@@ -431,8 +451,8 @@ class ExpressionReader:
 
     # ---------------------------------------------------------------- refusals
 
-    def _refusal(self, node: ast.expr, arithmetic: bool = False) -> QueryError:
-        shown = self.show(node)
+    def _refusal(self, node: ast.expr) -> QueryError:
+        shown, arithmetic = self.show(node), self.what != "filter"
         hint = ARITHMETIC_SHAPE if arithmetic else SHAPE
         other_rows = "calls a method, which may look at other rows"
         match node:
@@ -440,9 +460,7 @@ class ExpressionReader:
                 shown = aggregate
                 if arithmetic:
                     reason = f"{other_rows}: one record may change the new cells of all others"
-                    hint = (
-                        'a constant in its place, such as a number that was released before, f"age - {mean}"'
-                    )
+                    hint = "a constant in its place, such as a number that was released before"
                 else:
                     reason = (
                         f"{other_rows}: a filter against an aggregate has infinite sensitivity, because one "
@@ -454,23 +472,12 @@ class ExpressionReader:
                     )
             case ast.Call(func=ast.Attribute()):
                 reason = other_rows
-            case ast.Call() if arithmetic:
-                reason = "calls a function, of which only abs(x) is known"
             case ast.Call():
-                reason = "calls a function, and a filter has none"
-            case ast.Attribute(value=ast.Attribute(attr="dt"), attr=field):
-                reason = "is a field of a date, which a column has to hold first"
-                hint = f"private.assign({field}={shown!r}), and an expression of {field}"
+                reason = "calls a function, of which only abs(x) is known"
             case ast.Attribute():
                 reason = "reads an attribute, and an expression reads columns only"
             case ast.Subscript():
                 reason = "reads by position or label, which may be another row"
-            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if arithmetic:
-                reason = "is a condition inside arithmetic"
-                hint = 'make it a column first: assign(old="age >= 65", share="old * income")'
-            case ast.BinOp() if not arithmetic:
-                reason = "is arithmetic; only columns themselves are compared"
-                hint = f"{SHAPE}; arithmetic makes a column first, private.dp.assign(new={shown!r})"
             case _ if arithmetic:
                 reason = "is not arithmetic of declared columns and constants"
             case _:

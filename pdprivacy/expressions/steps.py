@@ -8,31 +8,24 @@ alone, so neighbours stay neighbours: a step costs nothing, and no sensitivity g
 from __future__ import annotations
 
 import functools
-import math
-import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from pdprivacy.checks import finite, has_hash, is_null, plain
-from pdprivacy.domain import Column, Domain, declaration_hint
+from pdprivacy.checks import has_hash, plain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
-from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
-from pdprivacy.expressions.conditions import narrowed_domain, truths
-from pdprivacy.expressions.intervals import Region, declared_in
+from pdprivacy.expressions.cells import nulls
+from pdprivacy.expressions.conditions import narrowed, truths
+from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
+from pdprivacy.hints import EXAMPLES
+from pdprivacy.hints import own as own_example
 from pdprivacy.timeline import timestamp
 from pdprivacy.types import Mask
-
-Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
-
-
-NUMERIC = ("float", "integer")
-"""The kinds of column that are moved by a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +37,28 @@ class Transform:
     text : the step as a user writes it, such as ``"clip(upper={'age': 60})"``.
     domain : what is declared of the result.
     reads : the columns that it looks at.
-    columns : of each column that is new or replaced, in order: from the columns read, those made before it,
-        and the index of the frame to its cells.
+    columns : the node of each column that is new or replaced, in order; it may read those made before it.
     keep : from a frame of the columns read to which records stay, shape ``(len(frame),)``; None where all do.
     """
 
     text: str
     domain: Domain
     reads: tuple[Hashable, ...] = ()
-    columns: Mapping[Hashable, Cells] = field(default_factory=dict)
+    columns: Mapping[Hashable, Node] = field(default_factory=dict)
     keep: Callable[[pd.DataFrame], Mask] | None = None
+
+    @classmethod
+    def of(cls, text: str, domain: Domain, *nodes: Node) -> Transform:
+        """Return the step that puts each node in place of the declared column of its name."""
+        columns = {node.column.name: node for node in nodes}
+        return cls(text, domain.replace(*(node.column for node in nodes)), tuple(columns), columns)
 
     def made(self, frame: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
         """The columns that are new or replaced, with the index of the frame."""
         read: dict[Hashable, pd.Series[Any]] = {name: frame[name] for name in self.reads}
         found: dict[Hashable, pd.Series[Any]] = {}
-        for name, cells in self.columns.items():
-            read[name] = found[name] = cells(read, frame.index)
+        for name, node in self.columns.items():
+            read[name] = found[name] = node.cells(read, frame.index)
         return found
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -83,18 +81,6 @@ class Transform:
         return found
 
 
-def mapped(column: Column, renewed: Column, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Cells:
-    """Return the results of a function of each number of a column; nulls stay."""
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        if column.kind == "float":
-            return column_of(function(floats(read[column.name], column)), None, renewed, index)
-        numbers, null = whole(read[column.name], column)
-        return column_of(function(numbers), null, renewed, index)
-
-    return cells
-
-
 def call(method: str, *given: object, **options: object) -> str:
     """Return a call as source code; options that are None are left out.
 
@@ -106,6 +92,11 @@ def call(method: str, *given: object, **options: object) -> str:
         return f"{method}({', '.join([*map(repr, given), *keywords])})"
     except ValueError:  # Python writes no number of more digits
         raise ParameterError(f"{method!r} takes no number of more than 4300 digits.") from None
+
+
+def example(method: str, domain: Domain) -> str | None:
+    """Return a valid call of a step with declared columns; None where none fits."""
+    return own_example(EXAMPLES[method], domain.columns)
 
 
 def names(domain: Domain, columns: object, method: str) -> list[Hashable]:
@@ -158,15 +149,17 @@ def own(column: Column, method: str) -> Column:
 def query(domain: Domain, expression: str | Syntax) -> Transform:
     """Select the records that meet a condition, such as ``"age >= 30"``, as `DataFrame.query`.
 
-    Allowed are comparisons of a declared column with a constant (``== != < <= > >=``, chained too),
-    ``in`` and ``not in`` with a list of constants, ``column.isna()`` and ``column.notna()``, a boolean
-    column alone, and ``and``, ``or``, ``not`` (or ``&``, ``|``, ``~`` with parentheses). Names that are
-    not Python names stand in backticks.
+    Allowed are comparisons of a declared column, or of arithmetic as in `assign`, with a constant
+    (``== != < <= > >=``, chained too), ``in`` and ``not in`` with a list of constants, ``column.isna()`` and
+    ``column.notna()``, a boolean column alone, and ``and``, ``or``, ``not`` (or ``&``, ``|``, ``~`` with
+    parentheses). Two columns of numbers are compared by their difference with 0. Names that are not Python
+    names stand in backticks.
 
     Nulls of every dtype (NaN, None, NA, NaT) have one fate: a comparison with a null is False, except
     ``!=`` and ``not in``, which are True; ``not`` is plain negation.
 
-    The new domain covers every record that can pass. Conditions narrow bounds and categories; ``or`` takes
+    The new domain covers every record that can pass. Conditions on columns themselves narrow bounds and
+    categories, conditions on arithmetic narrow nothing; ``or`` takes
     the hull of bounds and the union of categories; bins are cropped to the new bounds. A strict comparison
     moves an integer bound by one and keeps a float bound closed. A column where no null can pass is no longer
     nullable.
@@ -185,7 +178,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
     if type(expression) is not str and not isinstance(expression, Syntax):  # a text of NumPy may be a cell
         raise ParameterError(
             f"'expression' must be a string (got {kind(expression)}).",
-            'private.dp.query("age >= 30")',
+            example("query", domain),
         )
     try:
         syntax = expression if isinstance(expression, Syntax) else read_syntax(expression, "filter", SHAPE)
@@ -198,7 +191,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
         raise QueryError(f"no declared record can meet the filter {syntax.text!r}.")
 
     def keep(frame: pd.DataFrame) -> Mask:
-        return truths(condition, {name: frame[name] for name in reader.columns})
+        return truths(condition, {name: frame[name] for name in reader.columns}, frame.index)
 
     return Transform(call("query", syntax.text), renewed, tuple(reader.columns), keep=keep)
 
@@ -286,32 +279,28 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
     (0.0, 18.0, 60.0)
     """
     if lower is None and upper is None:
-        raise ParameterError("'clip' needs 'lower' or 'upper'.", "private.dp.clip(upper={'age': 60})")
+        raise ParameterError("'clip' needs 'lower' or 'upper'.", example("clip", domain))
     if columns is not None and all(isinstance(bound, Mapping | None) for bound in (lower, upper)):
         raise ParameterError("'columns' is for one number as a bound; a mapping names its columns itself.")
     lows = _of_columns(domain, lower, columns, "lower")
     highs = _of_columns(domain, upper, columns, "upper")
-    bounds: dict[Hashable, tuple[Any, Any]] = {}
-    for name in domain:
-        if name in lows or name in highs:
-            low, high = lows.get(name), highs.get(name)
-            if low is not None and high is not None and low > high:
-                raise ParameterError(f"'lower' of column {name!r} must not be above 'upper'.")
-            bounds[name] = (low, high)
-    renewed = {name: clipped_column(domain[name], *ends) for name, ends in bounds.items()}
+    nodes = [
+        clipped(Node.of(domain[name]), lows.get(name), highs.get(name))
+        for name in domain
+        if name in lows or name in highs
+    ]
     text = call("clip", lower=shown(lower), upper=shown(upper), columns=columns)
-    cells = {name: _clipping(domain[name], renewed[name], *ends) for name, ends in bounds.items()}
-    return Transform(text, domain.replace(*renewed.values()), tuple(cells), cells)
+    return Transform.of(text, domain, *nodes)
 
 
-def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Hashable, int | float]:
+def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Hashable, Any]:
     """The bound of each column that has one."""
     if bound is None:
         return {}
     if isinstance(bound, Mapping):
-        bounds = {_numeric(domain[name]).name: value for name, value in bound.items()}
-        if not bounds:
-            raise ParameterError(f"{what!r} names no column.", "private.dp.clip(upper={'age': 60})")
+        given = {own(domain[name], "clip").name: value for name, value in bound.items()}
+        if not given:
+            raise ParameterError(f"{what!r} names no column.", example("clip", domain))
     else:
         if columns is None:
             dates = timestamp(bound) is not None
@@ -325,47 +314,19 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
             if not chosen:
                 raise DeclarationError(
                     "'clip' needs a numeric column, and none is declared.",
-                    declaration_hint("age", "integer", "bounds"),
                 )
         else:
-            chosen = [_numeric(domain[name]) for name in names(domain, columns, "clip")]
+            chosen = [own(domain[name], "clip") for name in names(domain, columns, "clip")]
         if not isinstance(plain(bound), int | float) and timestamp(bound) is None:
             raise ParameterError(
                 f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
-                "private.dp.clip(upper={'age': 60}); bounds that differ from row to row may hold cells.",
+                example("clip", domain),
             )
-        bounds = {column.name: bound for column in chosen}
-    return {name: number(value, domain[name], repr(what)) for name, value in bounds.items()}
-
-
-def _numeric(column: Column) -> Column:
-    if column.kind not in NUMERIC:
-        raise DeclarationError(
-            f"'clip' needs numeric columns, and column {column.name!r} is of kind {column.kind!r}.",
-            "leave the column out, or recode its labels: private.dp.recode(column, {...})",
-        )
-    return own(column, "clip")
-
-
-def clipped_column(column: Column, low: int | float | None, high: int | float | None) -> Column:
-    """Return the declaration of a column after its numbers are clipped to the bounds.
-
-    >>> clipped_column(Column("rooms", "integer", categories=(1, 2, 3, 4, 5)), None, 3).categories
-    (1, 2, 3)
-    """
-    return declared_in(column, Region.of(column).clipped(low, high))
-
-
-def _clipping(column: Column, renewed: Column, low: Any, high: Any) -> Cells:
-    if column.timeline is not None:  # of dates, either may be beyond 64 bits
-        low, high = int(renewed.lower or 0), int(renewed.upper or 0)
-    return mapped(column, renewed, lambda numbers: np.clip(numbers, low, high))
+        given = {column.name: bound for column in chosen}
+    return given
 
 
 # ---------------------------------------------------------------- fillna
-
-
-_ARROW_TEXTS = ("string[pyarrow]", "large_string[pyarrow]")
 
 
 def fillna(domain: Domain, value: Any) -> Transform:
@@ -394,85 +355,12 @@ def fillna(domain: Domain, value: Any) -> Transform:
     elif isinstance(value, pd.Series | pd.DataFrame | np.ndarray | list):
         raise ParameterError(
             f"'value' must be a constant or a mapping from column to constant (got {kind(value)}).",
-            "private.dp.fillna({'age': 0})",
+            example("fillna", domain),
         )
     else:
         given = {one.name: value for one in domain.columns if one.nullable and one.role != "identifier"}
-    constants = {name: _constant(domain[name], constant) for name, constant in given.items()}
-    constants = {name: constant for name, constant in constants.items() if domain[name].nullable}
-    renewed = {name: _filled_column(domain[name], constant) for name, constant in constants.items()}
-    cells = {name: _filling(domain[name], renewed[name], constant) for name, constant in constants.items()}
-    return Transform(call("fillna", shown(value)), domain.replace(*renewed.values()), tuple(cells), cells)
-
-
-def _constant(column: Column, value: Any) -> Any:
-    what = "the constant of 'fillna'"
-    if is_null(value):
-        raise ParameterError(f"{what} for column {column.name!r} must not be null.")
-    if column.kind in NUMERIC:
-        return number(value, column, what)
-    constant = label(value, what)
-    if column.kind == "boolean":
-        if not isinstance(constant, bool):
-            raise ParameterError(
-                f"{what} for the boolean column {column.name!r} must be True or False (got {kind(value)})."
-            )
-        return constant
-    known = {type(one) for one in column.categories} if column.categories is not None else {str}
-    if type(constant) not in known:
-        allowed = ", ".join(sorted(one.__name__ for one in known))
-        raise ParameterError(
-            f"{what} for column {column.name!r} must be a label like the declared ones, "
-            f"of type {allowed} (got {kind(value)})."
-        )
-    return constant
-
-
-def _filled_column(column: Column, value: Any) -> Column:
-    region = Region.of(column).filled(value)
-    if column.kind == "boolean":
-        region = replace(region, labels=dict.fromkeys(sorted(region.labels or ())))
-    return declared_in(column, region)
-
-
-def _filling(column: Column, renewed: Column, constant: Any) -> Cells:
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        values = read[column.name]
-        if column.kind == "category":
-            return _filled_labels(values, constant)
-        if column.kind == "float":
-            made = np.empty(len(values))
-            for start in range(0, len(values), BLOCK):
-                rows = slice(start, start + BLOCK)
-                made[rows] = floats(values.iloc[rows], column)
-                np.copyto(made[rows], constant, where=np.isnan(made[rows]))
-            return column_of(made, None, renewed, index)
-        found, null = whole(values, column)
-        filled = found.copy()
-        if null is not None:
-            filled[null] = constant
-        return column_of(filled.astype(bool) if column.kind == "boolean" else filled, None, renewed, index)
-
-    return cells
-
-
-def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
-    values = dense(values)
-    null = nulls(values)
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        known = list(dtype.categories)
-        place = known.index(constant) if constant in known else len(known)
-        labels = known if place < len(known) else [*known, constant]
-        places = np.where(null, place, values.cat.codes.to_numpy().astype(np.int64))
-        categories: pd.Index[Any] = pd.Index(labels, tupleize_cols=False)
-        return pd.Series(pd.Categorical.from_codes(places, categories), index=values.index)
-    cells = values.to_numpy(dtype=object, copy=True)
-    one = np.empty(1, dtype=object)
-    one[0] = constant  # by place: numpy would spread a tuple over the nulls
-    cells[null] = one
-    texts = type(constant) is str and (isinstance(dtype, pd.StringDtype) or str(dtype) in _ARROW_TEXTS)
-    return pd.Series(cells, index=values.index, dtype=dtype if texts else object)
+    nodes = [filled(Node.of(domain[name]), constant) for name, constant in given.items()]
+    return Transform.of(call("fillna", shown(value)), domain, *(node for node in nodes if not node.declared))
 
 
 # ---------------------------------------------------------------- constants
@@ -483,53 +371,3 @@ def shown(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {plain(name): plain(one) for name, one in value.items()}
     return plain(value)
-
-
-def number(value: Any, column: Column, what: str) -> int | float:
-    """Return a finite constant that cells of the column can equal.
-
-    Raises
-    ------
-    ParameterError : no finite number, one made of confidential counts, or for a column of integers no
-        whole number, or one beyond 64 bits; for a column of dates no date.
-    """
-    if getattr(value, "confidential", False) is True:
-        raise ParameterError(f"{what} is public, and this number was made of confidential counts.")
-    if column.timeline is not None:
-        return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
-    cell: Any = plain(value)
-    real = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
-    if not real or not finite(cell):
-        raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
-    if column.kind != "integer":
-        return float(cell)
-    if cell != math.floor(cell):
-        raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
-        )
-    whole = int(cell)
-    if not INTEGERS[0] <= whole <= INTEGERS[1]:
-        raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
-        )
-    return whole
-
-
-def label(value: Any, what: str) -> Any:
-    """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
-
-    Raises
-    ------
-    ParameterError : anything else.
-    """
-    constant = plain(value)
-    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
-    try:
-        hash(constant)
-    except TypeError:
-        container = True
-    if container or is_null(constant) or getattr(constant, "confidential", False) is True:
-        raise ParameterError(f"{what} must be a label (got {kind(value)}).")
-    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
-        raise ParameterError(f"{what} must be encodable text (got {kind(value)}).")
-    return constant

@@ -30,12 +30,11 @@ from pdprivacy.errors import (
     kind,
     short_tracebacks,
 )
-from pdprivacy.hints import EXAMPLES, unknown
+from pdprivacy.hints import EXAMPLES, own, unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
 _SAVE = "release it first, {}, and use the result"
-_KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
 
 
 @short_tracebacks
@@ -59,13 +58,9 @@ class Opaque:
 
     def _example_call(self, method: str) -> str:
         """A call of a release, of declared columns where some are."""
-        text = EXAMPLES.get(method, EXAMPLES["describe"])
-        for example, kinds in _KINDS:
-            columns = (column for column in self._declared().columns if column.role != "identifier")
-            name = next((column.name for column in columns if column.kind in kinds), None)
-            if name is not None:
-                text = text.replace(example, f'"{name}"' if isinstance(name, str) else repr(name))
-        return text
+        columns = self._declared().columns
+        texts = (own(EXAMPLES.get(name, ""), columns) for name in (method, "describe", "value_counts"))
+        return next(filter(None, texts), EXAMPLES["count"])
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -128,7 +123,7 @@ def _arithmetic(
         left, right = self._node, self._operand(other)
         if swapped:
             left, right = right, left
-        return self._term(ast.BinOp(left, symbol(), right))
+        return self._made(ast.BinOp(left, symbol(), right))
 
     return method
 
@@ -210,8 +205,8 @@ class ProtectedColumn(Opaque):
     def _of(self, node: ast.expr) -> ProtectedColumn:
         return ProtectedColumn(self._protected, node)
 
-    def _reader(self) -> expressions.ExpressionReader:
-        return expressions.ExpressionReader(self._syntax(), self._protected.domain)
+    def _reader(self, what: str = "filter") -> expressions.ExpressionReader:
+        return expressions.ExpressionReader(self._syntax(), self._protected.domain, what)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
         found = self._of(node)
@@ -224,9 +219,10 @@ class ProtectedColumn(Opaque):
             self._reader().condition(self._node)
         return self._node
 
-    def _term(self, node: ast.expr) -> ProtectedColumn:
+    def _made(self, node: ast.expr) -> ProtectedColumn:
+        """The column of a node; QueryError where it is not record by record."""
         found = self._of(node)
-        found._reader().term(node)
+        found._reader("expression").node(node)
         return found
 
     def _operand(self, value: Any) -> ast.expr:
@@ -306,14 +302,14 @@ class ProtectedColumn(Opaque):
     __pow__, __rpow__ = _arithmetic(ast.Pow), _arithmetic(ast.Pow, swapped=True)
 
     def __neg__(self) -> ProtectedColumn:
-        return self._term(ast.UnaryOp(ast.USub(), self._node))
+        return self._made(ast.UnaryOp(ast.USub(), self._node))
 
     def __pos__(self) -> ProtectedColumn:
-        return self._term(ast.UnaryOp(ast.UAdd(), self._node))
+        return self._made(ast.UnaryOp(ast.UAdd(), self._node))
 
     def __abs__(self) -> ProtectedColumn:
         """Return the absolute values, as ``Series.abs``."""
-        return self._term(ast.Call(ast.Name("abs"), [self._node], []))
+        return self._made(ast.Call(ast.Name("abs"), [self._node], []))
 
     abs = __abs__
 
@@ -330,9 +326,7 @@ class ProtectedColumn(Opaque):
         call = ast.Call(
             ast.Attribute(self._node, method), [], [ast.keyword(name, value) for name, value in given.items()]
         )
-        found = self._of(call)
-        found._reader().arguments(call)
-        return found
+        return self._made(call)
 
     @property
     def dt(self) -> DateFields:
@@ -378,8 +372,7 @@ class DateFields:
     def _field(self, name: str) -> ProtectedColumn:
         column = self._column
         node = ast.Attribute(ast.Attribute(column._node, "dt"), name)
-        expressions.date_field(column._reader(), node)
-        return column._of(node)
+        return column._made(node)
 
     @property
     def year(self) -> ProtectedColumn:

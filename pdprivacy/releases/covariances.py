@@ -14,7 +14,7 @@ import pandas as pd
 from pdprivacy import postprocess
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, got
-from pdprivacy.expressions import Transform, floats
+from pdprivacy.expressions import Node, Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
 from pdprivacy.release.publish import Made, Result, release_of, series
@@ -438,13 +438,13 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
     # new names: under the name of a column, a step would read its own result in place of the column
     roots, *names = _unlike(reads, [f"root of {weight.name}", *(f"weighted {name}" for name in reads[1:])])
     leaves_out = weight.nullable or low == 0
-    columns = [Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)]
-    makers: dict[Hashable, Cells] = {roots: lambda read, index: pd.Series(root(read), index=index)}
+    weights = Column(roots, "float", leaves_out, lower=math.sqrt(low / high), upper=1.0)
+    nodes = [Node(weights, lambda read, index: pd.Series(root(read), index=index))]
     for name, number in zip(names, quantities, strict=True):
         nullable = leaves_out or number.column.nullable
-        columns.append(Column(name, "float", nullable, lower=-1.0, upper=1.0))
-        makers[name] = cells(number)
-    return Transform("weighted", Domain(tuple(columns)), reads, makers)
+        nodes.append(Node(Column(name, "float", nullable, lower=-1.0, upper=1.0), cells(number)))
+    columns = {node.column.name: node for node in nodes}
+    return Transform("weighted", Domain(tuple(node.column for node in nodes)), reads, columns)
 
 
 def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:

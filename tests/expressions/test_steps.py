@@ -366,6 +366,10 @@ def test_recode_is_that_of_pandas(name, mapping):
         "income % big",
         "rooms >= 3",
         "rooms > 1 and wild < 3",
+        "2 * (rooms > 3)",
+        "(rooms >= 3) + rooms",
+        "rooms + 1 > 3",
+        "rooms > income",
     ],
 )
 def test_assign_is_eval_of_pandas(text):
@@ -837,12 +841,12 @@ REFUSALS = [
     (lambda: transform.assign(DOMAIN, {"x": "age[0]"}), QueryError, "reads by position"),
     (lambda: transform.assign(DOMAIN, {"x": "age.values"}), QueryError, "reads an attribute"),
     (lambda: transform.assign(DOMAIN, {"x": "age + @k"}), QueryError, "refers to a variable by '@'"),
-    (
-        lambda: transform.assign(DOMAIN, {"x": "(age > 30) * 2"}),
-        QueryError,
-        "is a condition inside arithmetic",
-    ),
-    (lambda: transform.assign(DOMAIN, {"x": "age > income"}), QueryError, "compares two columns"),
+    (lambda: transform.assign(DOMAIN, {"x": "rooms.clip(4, 2)"}), ParameterError, "must not be above"),
+    (lambda: transform.assign(DOMAIN, {"x": "rooms.clip(4, 2) + 0"}), ParameterError, "must not be above"),
+    (lambda: transform.assign(DOMAIN, {"x": "(rooms + 0).clip(4, 2)"}), ParameterError, "must not be above"),
+    (lambda: transform.assign(DOMAIN, {"x": "age.fillna('x')"}), ParameterError, "must be a finite number"),
+    (lambda: transform.assign(DOMAIN, {"x": "age.fillna('x') + 0"}), ParameterError, "a finite number"),
+    (lambda: transform.assign(DOMAIN, {"x": "age in income"}), QueryError, "is not arithmetic"),
     (
         lambda: transform.assign(DOMAIN, {"x": "age ** income"}),
         QueryError,
@@ -1031,3 +1035,24 @@ def test_rows_in_blocks_are_rows_all_the_same():
     assert result["d"].tolist() == (frame["n"] - 5).clip(0, 9).tolist()
     filled = transform.fillna(domain, {"x": 0.5}).apply(frame)["x"]
     assert filled.tolist() == frame["x"].fillna(0.5).tolist()
+
+
+@each(
+    ("text", "kind", "ends"),
+    [
+        ("rooms.clip(2, 4)", "integer", (2, 4)),
+        ("rooms.clip(2.5, 4)", "float", (2.5, 4.0)),
+        ("rooms.fillna(0.5)", "float", (0.5, 5.0)),
+        ("member.fillna(2)", "integer", (0, 2)),
+        ("income.clip(lower=0)", "float", (0.0, 2.5)),
+    ],
+)
+def test_clip_and_fillna_are_the_same_of_a_column_and_of_arithmetic(text, kind, ends):
+    name, call = text.split(".", 1)
+    texts = {"own": text, "added": f"{text} + 0", "of": f"({name} + 0).{call}"}
+    step = transform.assign(DOMAIN, texts)
+    made = step.apply(PLAIN)
+    for name in texts:
+        column = step.domain[name]
+        assert (column.kind, (column.lower, column.upper)) == (kind, ends)
+        assert made[name].astype("Float64").equals(made["own"].astype("Float64"))

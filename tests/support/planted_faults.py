@@ -1036,7 +1036,7 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential number taken as a public constant",
-        "expressions/steps.py",
+        "expressions/nodes.py",
         '    if getattr(value, "confidential", False) is True:',
         "    if False:",
         ("tests/expressions/test_steps.py::test_numbers_made_of_confidential_counts_are_no_constants",),
