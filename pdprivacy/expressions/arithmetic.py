@@ -93,7 +93,7 @@ def term_of(node: Node) -> Term:
         )
     if column.kind != "float" and column.lower is not None and column.upper is not None:
         within: Range = (int(column.lower), int(column.upper))
-        if _fits(within):
+        if _fits_int64(within):
             return Term(within, True, True, column.nullable, node)
     low = -math.inf if column.lower is None else float(column.lower)
     high = math.inf if column.upper is None else float(column.upper)
@@ -135,7 +135,7 @@ def days_between(one: Node | float, other: Node | float) -> Term:
         origin = timeline.origin * many
         if isinstance(side, Node):
             numbers = term_of(replace(side, column=replace(side.column, timeline=None)))
-            parts.append(combined(OPERATIONS[ast.Mult], numbers, _known(int(many))))
+            parts.append(operation_term(OPERATIONS[ast.Mult], numbers, _constant_term(int(many))))
             shift.append(origin)
         else:
             parts.append(_constant_term(0))
@@ -227,17 +227,17 @@ class _Operation:
     undefined: Callable[[Term, Term], bool]
 
 
-def operation_term(operation: _Operation, left: Term, right: Term) -> Term:
+def operation_term(operation: _Operation, one: Term, other: Term) -> Term:
     """The term of an operation on two terms."""
-    nullable = left.nullable or right.nullable
+    nullable = one.nullable or other.nullable
     divides = operation.run in (np.floor_divide, np.mod)
-    if operation.whole_ends and left.whole and right.whole and not (divides and holds_zero(right.within)):
-        within = operation.whole_ends(left.within, right.within)
+    if operation.whole_ends and one.whole and other.whole and not (divides and holds_zero(other.within)):
+        within = operation.whole_ends(one.within, other.within)
         if _fits_int64(within):
-            return Term(within, True, True, nullable, run=operation.run, parts=(left, right))
-    within = operation.ends(_double_range(left), _double_range(right))
-    nullable = nullable or operation.undefined(left, right)
-    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(left, right))
+            return Term(within, True, True, nullable, run=operation.run, parts=(one, other))
+    within = operation.ends(_double_range(one), _double_range(other))
+    nullable = nullable or operation.undefined(one, other)
+    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(one, other))
 
 
 def _may_be_infinite(term: Term, sign: int) -> bool:
@@ -245,13 +245,13 @@ def _may_be_infinite(term: Term, sign: int) -> bool:
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
-def _may_cancel(left: Term, right: Term, same: int) -> bool:
+def _may_cancel(one: Term, other: Term, same: int) -> bool:
     """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
-    return any(_may_be_infinite(left, sign) and _may_be_infinite(right, same * sign) for sign in (1, -1))
+    return any(_may_be_infinite(one, sign) and _may_be_infinite(other, same * sign) for sign in (1, -1))
 
 
-def _may_be_zeros(left: Term, right: Term) -> bool:
-    return holds_zero(left.within) and holds_zero(right.within)
+def _may_be_zeros(one: Term, other: Term) -> bool:
+    return holds_zero(one.within) and holds_zero(other.within)
 
 
 OPERATIONS: dict[type[ast.operator], _Operation] = {
@@ -314,4 +314,4 @@ def numbers(term: Term, read: Read, index: pd.Index[Any]) -> Numbers:
             return Numbers(np.asarray(term.run(*(one.doubles() for one in found), dtype=np.float64)))
     masks = [one.null for one in found if one.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
-    return Numbers(term.run(*(operand.array for operand in operands)), null)
+    return Numbers(term.run(*(one.array for one in found)), null)

@@ -30,7 +30,7 @@ class _ReadableColumns(Domain):
         """Add a column, or replace the column of its name."""
         self._by_name[column.name] = column
 
-    def to_domain(self) -> Domain:
+    def whole(self) -> Domain:
         """Return the domain of all these columns."""
         return Domain(tuple(self._by_name.values()))
 
@@ -77,21 +77,21 @@ def assign(
     [3, -2]
     """
     _check_expressions(expressions)
-    checked_bounds = _checked_bounds(expressions, bounds)
+    asked = _checked_bounds(expressions, bounds)
     _check_levels(domain, expressions)
     made: dict[Hashable, Node] = {}
     reads: dict[Hashable, None] = {}
-    readable = _ReadableColumns(domain.columns)
+    known = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
-        if name in readable:
-            own(readable[name], "assign")
+        if name in known:
+            own(known[name], "assign")
         what = f"expression of {name!r}"
         try:
             syntax = expression
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
             reader = ExpressionReader(syntax, known, what)
-            node = _new(reader.node(syntax.node), name, asked.get(name))
+            node = _new_column(reader.node(syntax.node), name, asked.get(name))
         except RecursionError:
             raise QueryError(f"the {what} is nested too deeply.") from None
         reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
@@ -161,7 +161,7 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
     return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
 
 
-def _new(node: Node, name: str, ends: tuple[Any, Any] | None) -> Node:
+def _new_column(node: Node, name: str, ends: tuple[Any, Any] | None) -> Node:
     """The node as a new column, within public bounds."""
     column = node.column
     node = replace(node, column=replace(column, name=name, role=None), declared=False)

@@ -43,8 +43,8 @@ COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 class Comparison:
     """``node symbol constants``; the symbol is an ordering, ``in`` or ``null``.
 
-    False for a null cell, except ``null``. ``label_bits``: the positions of the constants among the declared
-    labels of the column, as `bits`.
+    False for a null cell, except ``null``. ``label_bits``: of the constants among the labels that the column
+    declares, as `bits`.
     """
 
     node: Node
@@ -78,32 +78,32 @@ class DeclaredLabels:
         self.name = name
         self.categories = categories
         # True equals 1, and they are different labels
-        self.equal = {(isinstance(label, bool), label): position for position, label in enumerate(categories)}
+        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
         self.values: dict[Any, int] = {}
         self.dates: dict[pd.Timestamp, int] = {}
-        for position, label in enumerate(categories):
+        for place, label in enumerate(categories):
             if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
-                self.values.setdefault(label.value, position)
+                self.values.setdefault(label.value, place)
             if isinstance(label, date) and (day := _timestamp(label)) is not None:
-                self.dates.setdefault(day, position)
+                self.dates.setdefault(day, place)
 
     @classmethod
     def of(cls, column: Column) -> DeclaredLabels:
         """Return the categories of a column, which are read once."""
-        labels = getattr(column, "_meanings", None)
-        if not isinstance(labels, cls):
-            labels = cls(column.name, column.categories or ())
-            object.__setattr__(column, "_meanings", labels)
-        return labels
+        found = getattr(column, "_meanings", None)
+        if not isinstance(found, cls):
+            found = cls(column.name, column.categories or ())
+            object.__setattr__(column, "_meanings", found)
+        return found
 
-    def position(self, value: Any) -> int:
-        """Return the position of the label that a constant means; QueryError for an undeclared constant."""
-        positions = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
+    def place(self, value: Any) -> int:
+        """Return the place of the label that a constant means; QueryError where it means none."""
+        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
         if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
-            positions.append(self.dates.get(day))
-        position = min((position for position in positions if position is not None), default=None)
-        if position is not None:
-            return position
+            places.append(self.dates.get(day))
+        place = min((place for place in places if place is not None), default=None)
+        if place is not None:
+            return place
         shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
         close = nearest(value, self.categories)
         raise QueryError(
@@ -156,10 +156,10 @@ def narrow(condition: Condition, negated: bool) -> Regions | None:
 
     A comparison of a result narrows no column.
     """
-    if isinstance(condition, Negated):
+    if isinstance(condition, Negation):
         return narrow(condition.part, not negated)
     if isinstance(condition, Comparison):
-        region, node = _compared(condition, negated), condition.node
+        region, node = _comparison_region(condition, negated), condition.node
         if not (region.values or region.null):
             return None
         return {node.column.name: region} if node.declared else {}
@@ -188,7 +188,7 @@ def _hulls(parts: list[Regions]) -> Regions:
     }
 
 
-def _compared(comparison: Comparison, negated: bool) -> Region:
+def _comparison_region(comparison: Comparison, negated: bool) -> Region:
     column = comparison.node.column
     null = column.nullable and negated != (comparison.symbol == "null")
     declared = Region(True, null, column.lower, column.upper)
@@ -210,13 +210,11 @@ def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Colu
         below_end = math.ceil(constant) - 1 if symbol == "<" else math.floor(constant)
         above_end = math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)
         end = below_end if below else above_end
-    label_bits = -1
+    places = -1
     if column.categories is not None:
-        label_bits = bits(
-            position for position, label in enumerate(column.categories) if compare(label, constant)
-        )
+        places = bits(place for place, label in enumerate(column.categories) if compare(label, constant))
     lower, upper = (None, end) if below else (end, None)
-    region = declared.intersected(Region(True, declared.null, lower, upper, label_bits=label_bits))
+    region = declared.intersected(Region(True, declared.null, lower, upper, label_bits=places))
     # no declared value is on the right side of the constant if the nearest bound is not
     nearest = column.lower if below else column.upper
     return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
@@ -224,35 +222,31 @@ def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Colu
 
 def _region_among(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values among the constants; the constants are declared labels where any are declared."""
-    has_labels = column.kind in ("category", "boolean")
-    possible_constants = [
+    labelled = column.kind in ("category", "boolean")
+    held = [
         constant
         for constant in dict.fromkeys(comparison.constants)
-        if has_labels
+        if labelled
         or (
             (declared.lower is None or constant >= declared.lower)
             and (declared.upper is None or constant <= declared.upper)
             and not (column.kind == "integer" and constant != math.floor(constant))
         )
     ]
-    if not possible_constants:
+    if not held:
         return replace(declared, values=False)
-    lower, upper = (
-        (None, None) if column.kind == "category" else (min(possible_constants), max(possible_constants))
-    )
+    lower, upper = (None, None) if column.kind == "category" else (min(held), max(held))
     among = Region(True, declared.null, lower, upper, label_bits=comparison.label_bits)
     if column.categories is None:
-        among = replace(
-            among, labels=dict.fromkeys(possible_constants) if has_labels else None, label_bits=-1
-        )
+        among = replace(among, labels=dict.fromkeys(held) if labelled else None, label_bits=-1)
     return declared.intersected(among)
 
 
 def _region_without(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values except the constants."""
     if column.categories is not None:
-        label_bits = ((1 << len(column.categories)) - 1) & ~comparison.label_bits
-        return replace(declared, values=label_bits != 0, label_bits=label_bits)
+        places = ((1 << len(column.categories)) - 1) & ~comparison.label_bits
+        return replace(declared, values=places != 0, label_bits=places)
     constants = frozenset(comparison.constants)
     lower, upper = declared.lower, declared.upper
     if column.kind != "integer":
@@ -271,7 +265,7 @@ def _region_without(declared: Region, comparison: Comparison, column: Column) ->
 
 def truths(condition: Condition, read: Read, index: pd.Index[Any]) -> Mask:
     """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
-    if isinstance(condition, Negated):
+    if isinstance(condition, Negation):
         return ~truths(condition.part, read, index)
     if isinstance(condition, Comparison):
         values = dense(condition.node.cells(read, index))

@@ -17,7 +17,7 @@ from pandas.api.extensions import ExtensionDtype
 from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
-from pdprivacy.expressions.cells import Read, codes, column_of, floats, labelled, whole
+from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
 from pdprivacy.types import Floats, Integers
@@ -73,24 +73,28 @@ def cut(
             raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
     given, edges = _edges(column, bins)
     texts = (
-        _texts(given, bool(right), bool(include_lowest)) if labels is None else _given(column, labels, edges)
+        _texts(given, bool(right), bool(include_lowest))
+        if labels is None
+        else _checked_labels(column, labels, edges)
     )
-    place = functools.partial(_placed, edges=edges, right=bool(right), include_lowest=bool(include_lowest))
+    place = functools.partial(
+        _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
+    )
     renewed = Column(
         declared.name,
         "category",
-        nullable=declared.nullable or bool((interval_positions(_extremes(declared)) < 0).any()),
+        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),
         categories=texts,
         role=declared.role,
     )
 
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        return category_column(interval_positions(floats(read[column], declared)), texts, index, ordered=True)
+        return category_column(place(floats(read[column], declared)), texts, index, ordered=True)
 
     text = call(
         "cut",
         column,
-        edges_as_given,
+        given,
         right=None if right else False,
         labels=None if labels is None else list(texts),
         include_lowest=True if include_lowest else None,
@@ -167,21 +171,21 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
 
 
-def _given(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ...]:
+def _checked_labels(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ...]:
     single = isinstance(labels, np.ndarray) and labels.ndim == 0
     if single or not isinstance(labels, list | tuple | np.ndarray):
         raise ParameterError(
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
             f"private.cut({name!r}, [0, 50, 100], labels=['low', 'high'])",
         )
-    checked = tuple(label(one, "each of 'labels'") for one in labels)
-    if len(checked) != len(edges) - 1:
+    found = tuple(label(one, "each of 'labels'") for one in labels)
+    if len(found) != len(edges) - 1:
         raise ParameterError(
-            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(checked)})."
+            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(found)})."
         )
-    if len(set(checked)) < len(checked):
+    if len(set(found)) < len(found):
         raise ParameterError("'labels' must be different from each other.")
-    return checked
+    return found
 
 
 def _interval_positions(
@@ -270,18 +274,18 @@ def _labels(column: Column) -> tuple[Any, ...]:
 
 def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
     """Return the new value of each declared label; None is null."""
-    places = {(value, isinstance(value, bool)): position for position, value in enumerate(labels)}
+    places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
     images = list(labels)
     for old, new in mapping.items():
         key = plain(old)
-        position = places.get((key, isinstance(key, bool)))
-        if position is None:
+        place = places.get((key, isinstance(key, bool)))
+        if place is None:
             listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
             raise ParameterError(
                 f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
                 "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
             )
-        images[position] = None if is_null(new) else label(new, f"the image of {key!r}")
+        images[place] = None if is_null(new) else label(new, f"the image of {key!r}")
     kept = [image for image in images if image is not None]
     # True equals 1, and they are different labels
     if len(set(kept)) < len({(image, isinstance(image, bool)) for image in kept}):
@@ -349,14 +353,14 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             example("rename", domain),
         )
     renewed: dict[Hashable, Column] = {}
-    new_names: set[Hashable] = set()
+    taken: set[Hashable] = set()
     for name, new in columns.items():
         column = own(domain[name], "rename")
         if new is None or not has_hash(new):
             raise ParameterError(f"'rename' got no name for column {name!r} (got {kind(new)}).")
         if new == name:
             continue
-        if new in domain or new in new_names:
+        if new in domain or new in taken:
             raise ParameterError(
                 f"'rename' cannot call column {name!r} {new!r}: another column has that name.",
                 "rename that column first, in a step of its own",
@@ -406,7 +410,7 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     """
     single = None if isinstance(dtype, Mapping) else _name(dtype)
     if single is None:
-        targets = {name: _name(target_name) for name, target_name in dtype.items()}
+        given = {name: _name(one) for name, one in dtype.items()}
     else:
         given = {column.name: single for column in domain.columns}
     nodes = []
@@ -425,7 +429,7 @@ def astype(domain: Domain, dtype: Any) -> Transform:
                 f"'astype' cannot make column {name!r}, of kind {column.kind!r}, one of kind {target!r}.",
                 _valid_call(column, target),
             )
-        nodes.append(_converted(column, target))
+        nodes.append(_converted_column(column, target))
     text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
     return Transform.of(text, domain, *nodes)
 
@@ -452,7 +456,7 @@ def _valid_call(column: Column, target: str) -> str:
     return f"private.cut({column.name!r}, [...]) makes labels of ranges"
 
 
-def _converted(column: Column, target: Any) -> Node:
+def _converted_column(column: Column, target: Any) -> Node:
     """Return a column of whole numbers or truth values as one of a wider kind."""
     lower, upper = column.lower, column.upper
     if column.kind == "integer" and target == "float":

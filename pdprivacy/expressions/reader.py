@@ -20,11 +20,11 @@ from pdprivacy.expressions import arithmetic
 from pdprivacy.expressions.arithmetic import OPERATIONS, Term
 from pdprivacy.expressions.conditions import (
     ORDERINGS,
+    BooleanOperation,
     Comparison,
     Condition,
     DeclaredLabels,
-    Joined,
-    Negated,
+    Negation,
     outcomes,
 )
 from pdprivacy.expressions.intervals import bits
@@ -227,7 +227,7 @@ class ExpressionReader:
                 attribute in NULL_TESTS
             ):
                 null = Comparison(self.node(owner), "null")
-                return Negated(null) if NULL_TESTS[attribute] else null
+                return Negation(null) if NULL_TESTS[attribute] else null
             case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna")):
                 truth = self.node(node)
                 if truth.column.kind != "boolean":
@@ -358,7 +358,7 @@ class ExpressionReader:
             places = list(map(DeclaredLabels.of(column).place, constants))
             labels = tuple(column.categories[place] for place in places)
             among = Comparison(node, "in", labels, bits(places))
-        return Negated(among) if symbol in ("!=", "not in") else among
+        return Negation(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
         """The number of a date that a column of dates is compared with."""
@@ -394,7 +394,9 @@ class ExpressionReader:
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
                 return arithmetic.raised(self.term(left), self._exponent(right))
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
-                return arithmetic.combined(OPERATIONS[type(operation)], self.term(left), self.term(right))
+                return arithmetic.operation_term(
+                    OPERATIONS[type(operation)], self.term(left), self.term(right)
+                )
         if (cells := self._cells(node)) is None:
             raise self._refusal(node)
         return arithmetic.term_of(cells)

@@ -19,7 +19,7 @@ from pdprivacy.checks import has_hash, plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.cells import nulls
-from pdprivacy.expressions.conditions import narrowed, truths
+from pdprivacy.expressions.conditions import narrowed_domain, truths
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.hints import EXAMPLES
@@ -305,11 +305,9 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
         if columns is None:
             dates = timestamp(bound) is not None
             chosen = [
-                declared
-                for declared in domain.columns
-                if declared.kind in NUMERIC
-                and declared.role != "identifier"
-                and (declared.timeline is not None) == dates
+                one
+                for one in domain.columns
+                if one.kind in NUMERIC and one.role != "identifier" and (one.timeline is not None) == dates
             ]
             if not chosen:
                 raise DeclarationError(
