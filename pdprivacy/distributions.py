@@ -187,7 +187,7 @@ class GeneralizedNormal(Distribution):
         power = self._power(s)
         return np.where(power < FLAT, 1 - s / self.peak, gammaincc(1 / self.p, power))
 
-    def near(self, share: Floats) -> Floats:
+    def inside_inverse(self, share: Floats) -> Floats:
         """Return the magnitude in scales that ``share`` of them do not exceed."""
         from scipy.special import erfinv, gammaincinv
 
@@ -200,7 +200,7 @@ class GeneralizedNormal(Distribution):
             curved = gammaincinv(1 / self.p, share) ** (1 / self.p)
             return np.where(self._power(flat) < FLAT, flat, curved)
 
-    def far(self, share: Floats) -> Floats:
+    def outside_inverse(self, share: Floats) -> Floats:
         """Return the magnitude in scales that ``share`` of them exceed."""
         from scipy.special import erfcinv, gammainccinv
 
@@ -210,7 +210,7 @@ class GeneralizedNormal(Distribution):
             if self.p == 2:
                 return np.asarray(erfcinv(share))
             curved = gammainccinv(1 / self.p, share) ** (1 / self.p)
-            return np.where(share > 0.5, self.near(np.maximum(1 - share, 0.0)), curved)
+            return np.where(share > 0.5, self.inside_inverse(np.maximum(1 - share, 0.0)), curved)
 
     def _power(self, s: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -234,11 +234,11 @@ class GeneralizedNormal(Distribution):
 
     def distance(self, half: ArrayLike) -> Floats:
         """Return the distance within which ``half`` of the mass lies."""
-        return np.asarray(self.b * self.near(2 * np.asarray(half, dtype=np.float64)))
+        return np.asarray(self.b * self.inside_inverse(2 * np.asarray(half, dtype=np.float64)))
 
     def reach(self, tail: ArrayLike) -> Floats:
         """Return the distance beyond which ``tail`` of the mass lies."""
-        return np.asarray(self.b * self.far(2 * np.asarray(tail, dtype=np.float64)))
+        return np.asarray(self.b * self.outside_inverse(2 * np.asarray(tail, dtype=np.float64)))
 
     def moment(self, k: int, t: ArrayLike) -> Floats:
         """Return the mean of x^k over the part of the distribution within [0, t]."""

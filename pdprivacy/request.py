@@ -114,7 +114,7 @@ class Request:
         ):
             object.__setattr__(self, name, value)
 
-    def costing(self, cost: Pure | Approx) -> Request:
+    def with_cost(self, cost: Pure | Approx) -> Request:
         """The same noise at another cost."""
         if cost == self.cost:
             return self

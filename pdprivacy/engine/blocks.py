@@ -433,7 +433,7 @@ class CellTable:
         limit = max(2 * math.prod([column.size for column in coders]), 1 << 12)
         stored = list(coders)
         for axis in sorted(range(len(stored)), key=lambda i: -len(stored[i].cells) / stored[i].size):
-            if math.prod(len(column.cells) for column in stored) > limit:
+            if math.prod([len(column.cells) for column in stored]) > limit:
                 stored[axis] = stored[axis].to_declared_cells()
         self._columns = stored
         self._radices = [len(column.cells) for column in stored]

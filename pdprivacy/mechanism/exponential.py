@@ -340,7 +340,7 @@ class Choosing:
             )
         vars(self).update(cost=cost, mechanism=mechanism, noise=noise, releases=releases)
 
-    def costing(self, cost: Pure | Approx) -> Choosing:
+    def with_cost(self, cost: Pure | Approx) -> Choosing:
         """The same selection at another cost."""
         return Choosing(
             cost.epsilon, cost.delta, mechanism=self.mechanism, noise=self.noise, releases=self.releases

@@ -95,11 +95,11 @@ class _Rounded:
         negative = passed < left
         passed = np.where(negative, passed, (~words * 2.0**-64 + 2.0**-65) * whole)
         inside = np.maximum(np.where(negative, left, right) - passed, 0.0)
-        s = self.magnitude.near(np.minimum(inside, _BODY))
+        s = self.magnitude.inside_inverse(np.minimum(inside, _BODY))
         beyond = np.flatnonzero(inside > _BODY)
         if beyond.size:
             edge = np.where(negative[beyond], below[beyond], above[beyond]) + 0.5
-            s[beyond] = self.magnitude.far(
+            s[beyond] = self.magnitude.outside_inverse(
                 np.minimum(self.magnitude.outside(edge / self.scale) + passed[beyond], 1.0)
             )
         x = self.scale * s

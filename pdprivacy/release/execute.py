@@ -127,8 +127,8 @@ def charge(
         price = price_of(cost)
         return price, enter(price.cost, price.events)
     with facts.secret.turn():
-        price = price_of(facts.secret.within(cost))
-        return price, facts.secret.charged(price.cost.times(price.times), cost, enter)
+        price = price_of(facts.secret.loss_of_part(cost))
+        return price, facts.secret.charge(price.cost.times(price.times), cost, enter)
 
 
 def read_and_draw(

@@ -48,9 +48,9 @@ class Errors:
     ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
     released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
     released number; and the largest of both over all statistics within the bounds, where each number
-    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers. ``uncounted``: rounding per
-    record that ``plus_minus`` leaves out, None where it leaves out nothing. ``effective_rows``: the effective
-    number of weighted records behind each number, None where it is not known.
+    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers.
+    ``rounding_per_record``: rounding that ``plus_minus`` leaves out, None where it leaves out nothing.
+    ``effective_rows``: the effective number of weighted records behind each number, None if unknown.
     """
 
     standard_error: Any
@@ -61,7 +61,7 @@ class Errors:
     worst_rmse: Any = None
     lower: Any = -math.inf
     upper: Any = math.inf
-    uncounted: Any = None
+    rounding_per_record: Any = None
     effective_rows: Any = None
 
     @classmethod
@@ -88,8 +88,8 @@ class Errors:
             "standard_error": plain(self.standard_error),
             "plus_minus": plain(self.plus_minus),
         }
-        if self.uncounted is not None:
-            stored["rounding_per_record"] = plain(self.uncounted)
+        if self.rounding_per_record is not None:
+            stored["rounding_per_record"] = plain(self.rounding_per_record)
         if self.bias is not None:
             stored |= {"bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": None}
         if self.worst_bias is not None:
@@ -138,7 +138,7 @@ class Result:
             *biases,
             answer.lower,
             answer.upper,
-            answer.uncounted,
+            answer.rounding_per_record,
             answer.effective_rows,
         )
 
@@ -364,7 +364,7 @@ def published(
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
     """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
-    cost = price.cost if facts.secret is None else facts.secret.stated(entry, drawn.cost)
+    cost = price.cost if facts.secret is None else facts.secret.stated_loss(entry, drawn.cost)
     account = facts.budget.account if entry is None else entry.after
     stored = {
         "statistic": call.statistic,
@@ -518,7 +518,7 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
 
     spreads = {
         name: np.asarray(number) * seconds
-        for name in ("standard_error", "bias", "rmse", "worst_bias", "worst_rmse", "uncounted")
+        for name in ("standard_error", "bias", "rmse", "worst_bias", "worst_rmse", "rounding_per_record")
         if (number := getattr(errors, name)) is not None
     }
     return replace(

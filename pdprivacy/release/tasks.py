@@ -91,7 +91,7 @@ def _noisy(exact: Sequence[Whole], price: Price, request: Request, source: Sourc
     """
     noisy: list[Noisy] = []
     for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
-        limits = None if request.bounding is None else part.within(noisy)
+        limits = None if request.bounding is None else part.bounds_given(noisy)
         if request.bounding == "truncated" and limits is not None:
             values = add_within(whole, part.unit, mechanism, limits, source)
         else:
@@ -108,7 +108,7 @@ def noiseless(exact: Sequence[Whole], price: Price, request: Request) -> tuple[N
     for part, mechanism, whole in zip(price.parts, price.mechanisms, exact, strict=True):
         values = np.array([float(number * part.unit) for number in np.asarray(whole, object)])
         if request.bounding is not None:
-            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.within(noisy)))
+            values = np.clip(values, *(np.asarray(limit, np.float64) for limit in part.bounds_given(noisy)))
         noisy.append(Noisy.of(values, mechanism, request.bounding))
     return tuple(noisy)
 
@@ -135,7 +135,7 @@ class NoisyNumbers(Task):
 
         Raises ParameterError where a mechanism does not fit, TableTooLargeError for too many numbers.
         """
-        request, parts = self.request.costing(cost), self.statistic.parts
+        request, parts = self.request.with_cost(cost), self.statistic.parts
         size = sum([part.size for part in parts]) * request.releases
         if size > MAX_CELLS:
             raise TableTooLargeError(
@@ -215,7 +215,7 @@ class Selections(Task):
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each choice at this cost; ParameterError where a mechanism does not fit."""
-        choosing = self.choosing.costing(cost)
+        choosing = self.choosing.with_cost(cost)
         mechanisms, event_counts = selectors(self.choices, choosing)
         return Price(choosing.cost, choosing.title, event_counts, mechanisms)
 
@@ -341,7 +341,7 @@ class Swaps(Task):
 
     def price(self, cost: Pure | Approx) -> Price:
         """Return the mechanism of each selection."""
-        choosing, walk = self.choosing.costing(cost), self.walk
+        choosing, walk = self.choosing.with_cost(cost), self.walk
         epsilon = choosing.cost.epsilon / walk.selections
         mechanism = SELECTIONS[choosing.drawn](epsilon, walk.sensitivity, walk.monotone)
         return Price(choosing.cost, choosing.title, ((Event(mechanism.loss), walk.selections),), (mechanism,))

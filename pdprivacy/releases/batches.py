@@ -470,7 +470,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
             return False
         cost = loss(Fraction(repr(epsilon)), slack)
         if secret is not None and inward:
-            cost = secret.costing(cost)
+            cost = secret.cost_of_whole(cost)
         noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
         ((counted, count),) = rule.counted(cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)
@@ -478,7 +478,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
     if not slack or not rule.in_rho:
         left = rule.left(spent)
         if secret is not None and left.amount:
-            return _largest_fitting(fits, secret.room(left.amount))
+            return _largest_fitting(fits, secret.largest_epsilon(left.amount))
         bound = math.sqrt(2 * left.amount) if isinstance(rule, Concentrated) else float(left.amount)
         return _largest_fitting(fits, bound)
     return _largest_fitting(fits, None)

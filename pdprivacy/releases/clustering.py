@@ -215,7 +215,7 @@ def kmedian(
 
     def publish(drawn: Drawn) -> tuple[pd.DataFrame, None]:
         (mechanism,) = drawn.price.mechanisms
-        released = pd.DataFrame(walk.found(task.chosen(drawn.outcomes)), columns=name_index(chosen))
+        released = pd.DataFrame(walk.points_of_set(task.chosen(drawn.outcomes)), columns=name_index(chosen))
         attach(
             protected,
             call,

@@ -314,7 +314,7 @@ class _Omission:
     def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
         """Return the loss of a release of the part that costs the whole this much; None if there is none."""
         try:
-            return whole if self.law is None else Secret(self.law, "noise").within(whole)
+            return whole if self.law is None else Secret(self.law, "noise").loss_of_part(whole)
         except ParameterError:
             return None
 

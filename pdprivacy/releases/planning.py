@@ -127,7 +127,7 @@ def _assumed(release: Release[Any], assumption: Assumption) -> Any:
     """Return the release of assumed numbers without noise."""
     task, secret = release.task, release.facts.secret
     assert isinstance(task, NoisyNumbers)
-    price = task.price(task.cost if secret is None else secret.within(task.cost))
+    price = task.price(task.cost if secret is None else secret.loss_of_part(task.cost))
     exact = task.exact([assumption.answer(read) for read in task.reads])
     return release.publish(Drawn(price, task.cost, [[noiseless(exact, price, task.request)]]))[0]
 

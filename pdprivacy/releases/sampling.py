@@ -430,7 +430,7 @@ class Secret:
         with self.lock:
             yield
 
-    def within(self, cost: Pure | Approx) -> Pure | Approx:
+    def loss_of_part(self, cost: Pure | Approx) -> Pure | Approx:
         """Return the loss that a release of this cost may have for the part.
 
         Raises ParameterError where a delta does not fit earlier releases, or nothing is left.
@@ -451,12 +451,12 @@ class Secret:
             )
         return loss(max(epsilon, LEAST), delta)
 
-    def costing(self, within: Pure | Approx) -> Pure | Approx:
+    def cost_of_whole(self, within: Pure | Approx) -> Pure | Approx:
         """Return the loss that the whole pays for one more release of this loss to the part."""
         epsilon = self.law.whole(self.inner + within.epsilon) - self.outer
         return loss(max(epsilon, LEAST), within.delta * self.law.delta_share(self.inner))
 
-    def room(self, left: Fraction) -> float:
+    def largest_epsilon(self, left: Fraction) -> float:
         """The largest epsilon that a release can state where so much is left to the whole, or a bit more."""
         most = self.law.most
         if most is not None and self.outer + left > self.law.whole(most):
@@ -467,20 +467,20 @@ class Secret:
             return 0.0
         return float(left if self.spend == "noise" else within)
 
-    def stated(self, entry: Entry | None, cost: Pure | Approx) -> Pure | Approx:
+    def stated_loss(self, entry: Entry | None, cost: Pure | Approx) -> Pure | Approx:
         """Return the loss of a release to the whole, for its metadata; a plan has no entry."""
         if entry is not None and isinstance(entry.loss, Pure | Approx):
             return entry.loss
-        return cost if self.spend == "noise" else self.costing(cost)
+        return cost if self.spend == "noise" else self.cost_of_whole(cost)
 
-    def charged(
+    def charge(
         self, within: Pure | Approx, stated: Pure | Approx, enter: Callable[[Pure | Approx, Events], Entry]
     ) -> Entry:
         """Charge what the whole pays for this loss of the part, by ``enter``, and remember both.
 
         Raises ParameterError where the whole would pay more than the release ``stated``.
         """
-        outer = self.costing(within)
+        outer = self.cost_of_whole(within)
         if self.spend == "noise":
             if outer.epsilon > stated.epsilon or outer.delta > stated.delta:
                 raise ParameterError(

@@ -546,7 +546,7 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
         # a bound of all noise at this level; two candidates may change places within twice the bound
         error["below_best"] = 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
     if isinstance(choice, Quantile) and choice.end is not None:
-        error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.cut(mechanism.scale)
+        error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.rank_is_limited(mechanism.scale)
         error["step"] = choice.quantity.grid
         error["widest"] = choice.quantity.upper - choice.quantity.lower
     return sensitivity, mechanism.scale * unit, error

@@ -245,13 +245,13 @@ class Quantile:
         The steps beyond all records have a score of minus this rank, and there may be as many of them as the
         grid has. The rank is large enough that all of them together have at most a twentieth of the weight of
         one step of the right rank. It is at most half of the public lower bound of the number of records; a
-        rank that is `cut` in this way does not outweigh these steps.
+        rank that is limited in this way does not outweigh these steps.
         """
         least = 0 if self.keys else self.scope.row_bounds(nullable=self.quantity.column.nullable)[0]
         rank = self._outweighing(scale)
         return max(min(rank, least // 2), 1) if least else rank
 
-    def cut(self, scale: float) -> bool:
+    def rank_is_limited(self, scale: float) -> bool:
         """Return whether half of the public lower bound of the number of records limits `rank`."""
         return self.rank(scale) < self._outweighing(scale)
 

@@ -272,14 +272,14 @@ class Medians:
         """The read of the records per declared cell of the columns, cells of nulls included."""
         return Read("table", (self.columns, "kmedian"))
 
-    def held(self, table: Integers) -> Integers:
+    def point_counts(self, table: Integers) -> Integers:
         """Return the number of records at each point of the universe; records with a null are left out."""
         cells = table.reshape([c.cells("kmedian") for c in self.columns])
         return cells[tuple(slice(len(c.labels("kmedian"))) for c in self.columns)].ravel()
 
     def exact(self, table: Integers) -> tuple[Steps, Floats]:
         """Return the distances from the points that hold records to all points, and the records at each."""
-        counts = self.held(table)
+        counts = self.point_counts(table)
         records = np.flatnonzero(counts)
         return self.distances(records), counts[records].astype(np.float64)
 
@@ -301,7 +301,7 @@ class Medians:
         free = np.delete(np.arange(len(self.points)), chosen)
         return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
 
-    def found(self, chosen: Sequence[int]) -> Floats:
+    def points_of_set(self, chosen: Sequence[int]) -> Floats:
         """Return the points of a set, in the order of the universe."""
         return self.points[sorted(chosen)]
 

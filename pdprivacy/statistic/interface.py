@@ -27,11 +27,11 @@ SMALLEST_RANGE, LARGEST_RANGE = 2.0**-300, 2.0**300
 
 
 SUM_BITS = 30
-"""In sums, at most 2**30 grid steps from the centre to the farther bound, and 2**47 in a block's sum."""
+"""The bits of sums: at most 2**30 grid steps from the centre to a bound, and 2**47 in a block's sum."""
 
 
 PRODUCT_BITS = 17
-"""In products, at most 2**17 grid steps: 2**34 in a product, 2**51 in a block's sum, exact in a double."""
+"""The bits of products: 2**17 steps to a bound, 2**34 in a product, 2**51 in a block, exact in a double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class Part:
             math.inf if self.upper is None else self.upper,
         )
 
-    def within(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
+    def bounds_given(self, noisy: Sequence[Noisy]) -> tuple[Any, Any]:
         """Return the bounds of the numbers, given the noisy parts before this part."""
         return self.bounds if self.limits is None else self.limits(noisy)
 
@@ -318,8 +318,8 @@ class Answer:
     ``lower``, ``upper``: bounds of the statistic that are public or follow from the noisy parts.
     ``interval``: a function that returns, for a level, the ends of the intervals of numbers that are computed
     from several noisy numbers, before rounding; None where each number is one noisy number.
-    ``uncounted``: the largest rounding error per record, where ``rounding`` leaves it out because the number
-    of records is private (for a weighted mean, to be divided by the sum of the weights).
+    ``rounding_per_record``: the largest rounding error of a record, where ``rounding`` leaves it out because
+    the number of records is private (for a weighted mean, to be divided by the sum of the weights).
     ``effective_rows``: the least effective sample size of weighted records, from the noisy parts.
     ``effective_rows_of_sums``: a function that returns it for sums of several cells.
     ``largest_term``: the most that one record adds to a cell.
@@ -333,7 +333,7 @@ class Answer:
     lower: Any = -math.inf
     upper: Any = math.inf
     interval: Callable[[float], Ends] | None = None
-    uncounted: Any = None
+    rounding_per_record: Any = None
     effective_rows: Any = None
     effective_rows_of_sums: Callable[[Any, Any], Any] | None = None
     largest_term: float = 1.0
@@ -353,7 +353,7 @@ class Answer:
 
         fields: dict[str, Any] = {name: moved(getattr(self, name)) for name in NUMBERS}
         fields["interval"] = None if self.interval is None else interval
-        for name in ("uncounted", "effective_rows"):
+        for name in ("rounding_per_record", "effective_rows"):
             numbers_of_field = getattr(self, name)
             fields[name] = None if numbers_of_field is None else moved(numbers_of_field)
         return replace(self, **fields)

@@ -147,7 +147,7 @@ class Weighted(Statistic):
             moved = [self._term_rounding(q) for q in self.quantities]
             answer = Answer(values, np.broadcast_to(deviations, values.shape), 0.0, *self.ends)
             if (rows := self.scope.row_bounds()[1]) is None:
-                return replace(answer, uncounted=self._rounding_per_record(moved, values))
+                return replace(answer, rounding_per_record=self._rounding_per_record(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
         known, private, ratio = self._ratio_roundings()
         means, effective = [], []
@@ -160,7 +160,7 @@ class Weighted(Statistic):
         answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
         return replace(
             answer,
-            uncounted=self._rounding_per_record(private, answer.values),
+            rounding_per_record=self._rounding_per_record(private, answer.values),
             effective_rows=records if self.keys else records[0],
         )
 

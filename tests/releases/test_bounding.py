@@ -273,7 +273,7 @@ def test_exact_numbers_lie_within_their_bounds_on_every_table(call, world):
             lower, upper = part.bounds
             if not narrow:  # the caller may bound more narrowly: then numbers are clamped
                 assert all(lower <= value <= upper for value in values), (part.name, rows)
-            low, high = part.within(earlier)
+            low, high = part.bounds_given(earlier)
             slack = float(2 * part.unit) if part.limits is not None else 0.0
             numbers = noise_free(part, whole)
             slack += 1e-12 * float(np.abs(numbers.values).max(initial=0.0))

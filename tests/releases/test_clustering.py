@@ -680,7 +680,7 @@ def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
     assert walk.costs(exact_numbers, sets).tolist() == [cost_of(walk, frame, one) for one in sets]
     for last, one in enumerate(sets):
         chosen = Swaps(walk, Choosing(1), (start,)).chosen([*selected, last])
-        assert walk.found(chosen).tolist() == walk.points[sorted(one)].tolist()
+        assert walk.points_of_set(chosen).tolist() == walk.points[sorted(one)].tolist()
 
 
 @pytest.mark.full(keep=2)

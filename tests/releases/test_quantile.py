@@ -380,8 +380,8 @@ def test_an_end_is_looked_for_where_the_empty_stretch_no_longer_counts():
         assert choice.candidates * math.exp(-rank / mechanism.scale) < 0.05
         assert choice.candidates * math.exp(-(rank - 1) / mechanism.scale) >= 0.05 * (1 - 1e-9)
         assert mechanism.shortfall(choice.candidates) < rank
-        assert not choice.cut(mechanism.scale)
+        assert not choice.rank_is_limited(mechanism.scale)
     public = asked(Fraction(0), "lower", scope("replace_one", 30), column)
     assert public.rank(10.0) == 15
-    assert public.cut(10.0)
-    assert not public.cut(0.1)
+    assert public.rank_is_limited(10.0)
+    assert not public.rank_is_limited(0.1)

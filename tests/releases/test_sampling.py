@@ -111,7 +111,9 @@ def dialogue(law: Any, first: Question, then: dict[bool, Question | None]) -> tu
             loss = Approx(question.epsilon, question.delta)
         budget = Budget(epsilon=10**6, delta=0.99)
         with secret.turn():
-            entry = secret.charged(secret.within(loss), loss, lambda cost, _: budget.charge(cost, "question"))
+            entry = secret.charge(
+                secret.loss_of_part(loss), loss, lambda cost, _: budget.charge(cost, "question")
+            )
         charged[-1] += np.array([float(entry.loss.epsilon), float(entry.loss.delta)])
 
     for _answer, question in then.items():
@@ -326,7 +328,7 @@ def test_a_first_delta_of_a_sample_is_divided_by_the_rate():
     frame = private(epsilon=10, delta="1e-3", neighbors="replace_one")
     part = frame.dp.sample(n=100)
     secret = protection.find(part).secret
-    assert secret.within(Approx(1, "1e-6")).delta == Fraction(4, 10**6)
+    assert secret.loss_of_part(Approx(1, "1e-6")).delta == Fraction(4, 10**6)
     part.dp.mean("age", epsilon=1, delta=1e-6, mechanism="gaussian")
     assert frame.dp.budget.spent == (1.0, 1e-6)
     for delta, mechanism in ((0, "laplace"), (1e-6, "gaussian")):
