@@ -367,7 +367,7 @@ class Budget:
         from pdprivacy.show import pages, plots
 
         account, entries = pages.read_table(self._book)
-        return plots.draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
+        return plots.draw_budget(entries, account.terms.total, account.left, ax=ax)
 
     def __repr__(self) -> str:
         from pdprivacy.show import pages

@@ -18,10 +18,10 @@ from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
 from pdprivacy.exact import near
 from pdprivacy.metadata import KEY, MARK, Released, recognized
-from pdprivacy.privacy import Unit, show
+from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
-from pdprivacy.show.numbers import label, percent, plain, printable
+from pdprivacy.show.numbers import cost, label, percent, plain, printable, remaining
 from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text
 from pdprivacy.types import Floats
 
@@ -293,20 +293,21 @@ def ledger_html(ledger: Ledger) -> str:
     """Return the budgets of a ledger as HTML, or why they cannot be read."""
     called = f"Ledger {ledger.address}"
     try:
-        budgets = ledger.budgets
+        accounts = ledger.accounts()[1]
     except MissingLedgerError:
         return markup.note(f"{called}: no budget is open yet")
     except LedgerError as error:
         return markup.warning(f"{called}: {error}")
     head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
     rows = []
-    for name, one in budgets.to_dict("index").items():
-        amounts = [f"{one['currency']} {one[what]:.12g}" for what in head[1:4]]
-        if one["currency"] != "rho":
-            deltas = (one[f"{what}_delta"] for what in head[1:4])
-            amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
-        unit = one["neighbors"] if isinstance(one["neighbors"], str) else ""  # none before it is used
-        rows.append([name, *amounts, one["accounting"], unit, f"{one['charges']:,}"])
+    for name, account in accounts.items():
+        terms = account.terms
+        amounts = [
+            f"{terms.currency} {amount}" + ("" if terms.currency == "rho" else f", delta {delta}")
+            for amount, delta in sum_texts(account).values()
+        ]
+        unit = "" if terms.unit is None else str(terms.unit)  # none before it is used
+        rows.append([name, *amounts, terms.accounting, unit, f"{account.charges:,}"])
     return markup.table(head, rows, caption=called, text={4, 5})
 
 
@@ -315,12 +316,18 @@ def _heading(name: str) -> str:
     return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
+def sum_texts(account: Account) -> dict[str, tuple[str, str]]:
+    """Return total, spent and left as texts, each with its delta."""
+    sums = {"total": (account.total, cost), "spent": (account.used, cost), "left": (account.left, remaining)}
+    return {what: (form(one.amount), form(one.delta)) for what, (one, form) in sums.items()}
+
+
 def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:
     """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
-    named, amounts = account.terms.currency, (account.total, account.used, account.left)
+    named = account.terms.currency
     rows = [
-        (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
-        for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
+        (what, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
+        for what, (amount, delta) in sum_texts(account).items()
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
@@ -331,8 +338,8 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
 def _charged(entry: Entry) -> tuple[str, str]:
     epsilon, delta, rho = entry.amounts
     if epsilon is None or delta is None:
-        return f"rho {show(rho)}", ""
-    return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+        return f"rho {cost(rho)}", ""
+    return f"epsilon {cost(epsilon)}", f"delta {cost(delta)}"
 
 
 # ---------------------------------------------------------------- charges as tables
@@ -410,13 +417,13 @@ class Standing:
 def _lineage(frame: Any) -> Blocks:
     """The steps between the raw frame and a protected one."""
     rows = [
-        (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(cost))
-        for number, (step, stability, cost) in enumerate(
+        (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(price))
+        for number, (step, stability, price) in enumerate(
             zip(*(frame[name].tolist() for name in ("step", "stability", "cost")), strict=True), 1
         )
     ]
     lines = [
-        f"  {number}  {step}  stability {stability}  cost {cost}" for number, step, stability, cost in rows
+        f"  {number}  {step}  stability {stability}  cost {price}" for number, step, stability, price in rows
     ]
     yield Block("\n".join(lines), markup.table(["", "step", "stability", "cost"], rows, text={1, 3}))
     yield _seen(STEPS)

@@ -464,9 +464,9 @@ def test_the_text_holds_totals_and_charges(spent):
     lines = [line.split() for line in repr(spent).splitlines()]
     assert lines[0] == ["Privacy", "budget,", "neighbors", "replace_one"]
     assert lines[1] == ["total", "epsilon", "1", "delta", "1e-06"]
-    assert lines[2] == ["spent", "epsilon", "5/6", "delta", "1e-07"]
-    assert lines[3] == ["left", "epsilon", "1/6", "delta", "9e-07"]
-    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "1/3", "delta", "0", "laplace"]
+    assert lines[2] == ["spent", "epsilon", "0.833334", "delta", "1e-07"]
+    assert lines[3] == ["left", "epsilon", "0.166666", "delta", "9e-07"]
+    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "0.333334", "delta", "0", "laplace"]
     assert lines[5][-5:] == ["epsilon", "0.5", "delta", "1e-07", "gaussian"]
     assert repr(Budget(epsilon=1)).splitlines()[0] == "Privacy budget"
 
@@ -477,9 +477,9 @@ def test_the_table_holds_totals_and_charges(spent):
     assert parsed.rows == [
         ["", "epsilon", "delta", "mechanism"],
         ["total", "1", "1e-06"],
-        ["spent", "5/6", "1e-07"],
-        ["left", "1/6", "9e-07"],
-        ["1. mean of age", "1/3", "0", "laplace"],
+        ["spent", "0.833334", "1e-07"],
+        ["left", "0.166666", "9e-07"],
+        ["1. mean of age", "0.333334", "0", "laplace"],
         ["2. sum of <b>age</b> & more", "0.5", "1e-07", "gaussian"],
     ]
 

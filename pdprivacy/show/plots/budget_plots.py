@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
-from pdprivacy.show.numbers import cost, many, plain, printable
+from pdprivacy.show.numbers import cost, many, plain, printable, remaining
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
 from pdprivacy.show.plots.charts import label_of
 from pdprivacy.show.view import mechanism_text, records_text, title_of
@@ -19,6 +21,8 @@ from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Number: TypeAlias = Fraction | float
 
 CHARGED, GROUPED = "#0072B2", "#56B4E9"
 LEFT = {"facecolor": "white", "edgecolor": "0.4", "hatch": "///", "linewidth": 0.8}
@@ -36,7 +40,10 @@ class SpentBar:
 
 
 def draw_budget(
-    entries: pd.DataFrame, total: Loss, left: tuple[float, float], ax: Axes | None = None
+    entries: pd.DataFrame,
+    total: Loss,
+    left: tuple[Number, Number],
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the charges of a budget: a bar per release, from the end of the one before, and what is left.
 
@@ -84,7 +91,7 @@ class SpentBars:
     rows: list[SpentBar]
     unit: str
     cap: float
-    left: float
+    left: Number
     is_part: bool
     said: list[str]
 
@@ -99,7 +106,7 @@ class SpentBars:
         return (self.cap if self.is_part else self.sum) or 1.0
 
 
-def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> SpentBars:
+def _spent(entries: pd.DataFrame, total: Loss, left: tuple[Number, Number]) -> SpentBars:
     """Return the charges in the unit that adds up to the cap, or in rho."""
     needed = {"release", "epsilon", "delta", "rho"}
     if not isinstance(entries, pd.DataFrame) or not needed <= set(entries.columns):
@@ -109,55 +116,60 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
             f"'total' must be the cap of a budget (got {got(total)}).", "total=budget.total."
         )
     try:
-        left_amount, left_delta = (float(one) for one in left)
+        left_amount, left_delta = (one if isinstance(one, Fraction) else float(one) for one in left)
     except (TypeError, ValueError):
         raise ParameterError(f"'left' must be two numbers (got {got(left)}).", "left=budget.left.") from None
     in_rho = isinstance(total, ZCDP)
-    cap = float(total.rho if isinstance(total, ZCDP) else total.epsilon)
+    cap = total.rho if isinstance(total, ZCDP) else total.epsilon
     counted = entries["rho"].notna().any()
     amounts = entries["rho" if in_rho or counted else "epsilon"].fillna(0.0).to_numpy(dtype=np.float64)
     named = "rho" if in_rho else "epsilon"
-    is_part = in_rho or not (counted or abs(cap - amounts.sum() - left_amount) > 1e-6 * cap)
+    is_part = in_rho or not (counted or abs(float(cap - left_amount) - amounts.sum()) > 1e-6 * cap)
     charges = many(len(amounts), "charge")
-    said = [f"total {named} {cost(cap)}, left {left_amount:.6g}; {charges}"]
+    rest = remaining(left_amount)
+    said = [f"total {named} {cost(cap)}, left {rest}; {charges}"]
     if not is_part:
-        said = [f"total epsilon {cost(cap)}; left: epsilon {left_amount:.6g} of one more release; {charges}"]
+        said = [f"total epsilon {cost(cap)}; left: epsilon {rest} of one more release; {charges}"]
     if not isinstance(total, ZCDP) and total.delta:
-        said.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
+        said.append(f"delta: total {cost(total.delta)}, left {remaining(left_delta)}")
     rows = [
         SpentBar(printable(label, 100), one)
         for label, one in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
-    return SpentBars(rows, unit, cap, left_amount, is_part, said)
+    return SpentBars(rows, unit, float(cap), left_amount, is_part, said)
 
 
 def _grouped(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     """Return at most ``most`` rows: charges with the same label together, then the smallest ones."""
     if len(rows) <= most:
         return list(rows)
-    found: dict[str, SpentBar] = {}
+    amounts: dict[str, list[float]] = {}
     for row in rows:
-        before = found.get(row.label, SpentBar(row.label, 0.0, 0))
-        found[row.label] = SpentBar(row.label, before.amount + row.amount, before.charges + 1)
+        amounts.setdefault(row.label, []).append(row.amount)
     joined = [
-        row if row.charges == 1 else SpentBar(f"{row.charges} × {row.label}", row.amount, row.charges)
-        for row in found.values()
+        SpentBar(f"{len(each)} × {label}" if len(each) > 1 else label, _sum(each), len(each))
+        for label, each in amounts.items()
     ]
     if len(joined) <= most:
         return joined
     order = np.argsort([-row.amount for row in joined], kind="stable")
     large, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
     charges = sum(joined[place].charges for place in rest)
-    others = SpentBar(f"{charges} others", sum(joined[place].amount for place in rest), charges)
+    others = SpentBar(f"{charges} others", _sum([joined[place].amount for place in rest]), charges)
     return [*(joined[place] for place in large), others]
+
+
+def _sum(amounts: Sequence[float]) -> float:
+    """Return the sum of numbers as they are printed: 0.1 and 0.2 make 0.3."""
+    return float(sum(Decimal(repr(amount)) for amount in amounts))
 
 
 def _placed(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
     """Return each bar and where it begins: where the one before ends; last, what is left up to the cap."""
     starts = np.cumsum([0.0, *(row.amount for row in few)]).tolist()
-    placed = list(zip(few, starts, strict=False))
-    return [*placed, (SpentBar("left", spent.left, 0), spent.cap - spent.left)] if spent.is_part else placed
+    placed, left = list(zip(few, starts, strict=False)), float(spent.left)
+    return [*placed, (SpentBar("left", left, 0), spent.cap - left)] if spent.is_part else placed
 
 
 def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
@@ -176,7 +188,7 @@ def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: Spen
     """Write the amounts beside their bars if there is room."""
     size, edge = 0.95 * canvas.points, canvas.pixel(spent.end, 0)[0]
     for place, (row, start) in enumerate(placed):
-        end, text = start + row.amount, f"{row.amount:.6g}"
+        end, text = start + row.amount, cost(row.amount) if row.charges else remaining(spent.left)
         wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
         if canvas.pixel(end, 0)[0] + wide > edge:
