@@ -361,7 +361,7 @@ def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any)
     index = pd.RangeIndex(first, first + len(rows), name="charge")
     frame = pd.DataFrame(rows, index, columns=list(ENTRY_TYPES), dtype=object).astype(ENTRY_TYPES)
     frame.insert(6, "answered", np.array(answered, dtype=bool))
-    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    frame.insert(7, "cumulative_dr_ha", np.array(reached, dtype="float64"))
     return frame
 
 
