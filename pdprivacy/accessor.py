@@ -504,7 +504,7 @@ class SeriesDP(_Result):
 
         def __getattr__(self, name: str) -> Any:
             if name in _offered():
-                frame = "a DataFrame" if name in _public(DataFrameDP) else "a protected DataFrame"
+                frame = "a DataFrame" if name in _public(DataFrameDP) else "a protected frame"
                 raise NotProtectedError(
                     f"{name!r} is a method of {frame}, not of a Series.", self._instead(name)
                 )

@@ -265,8 +265,8 @@ class Unit:
 def show(number: Fraction) -> str:
     """Format an exact number as a person writes it: ``0.1``, ``1e-06``, ``1/3``.
 
-    For messages and sums of budgets, which are exact: a long number is cut off after twelve digits, never
-    rounded up, so that what a message offers fits. `pdprivacy.show.numbers.cost` is for displays of releases.
+    For messages and recorded steps: a long number is cut off after twelve digits, never rounded up, so that
+    what a message offers fits. Displays use `pdprivacy.show.numbers.cost` and ``remaining``.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(2))
     ('0.1', '1/3', '2')

@@ -182,6 +182,25 @@ def test_links_between_pages_lead_somewhere(path):
             assert anchor in anchors(target), link
 
 
+OF_PROTECTED = [
+    name for name in dir(ProtectedDP) if not name.startswith("_") and name not in dir(DataFrameDP)
+]
+RELEASED_FROM_RAW = re.compile(rf"\bdf\.dp\.(?:{'|'.join(OF_PROTECTED)})\b.*\n?(.*)")
+
+
+def test_nothing_shows_a_release_of_a_raw_frame():
+    """Releases are methods of a protected frame; an example may show that a raw one refuses."""
+    package = Path(pdprivacy.__file__).parent
+    texts = [ROOT / "README.md", *SOURCES, *package.rglob("*.py"), *package.rglob("*.pyi")]
+    shown = {
+        (path.name, found[0])
+        for path in texts
+        for found in RELEASED_FROM_RAW.finditer(path.read_text())
+        if not found[1].startswith("Traceback")
+    }
+    assert shown == set()
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_example_of_a_page_is_run(path):
     for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.MULTILINE):

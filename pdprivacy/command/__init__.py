@@ -34,7 +34,6 @@ from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.store import Chain, Row, altered, parse
-from pdprivacy.privacy import show
 from pdprivacy.show import pages
 from pdprivacy.show.markup import aligned
 from pdprivacy.show.numbers import many
@@ -297,12 +296,12 @@ def _show(ledger: Ledger, name: str | None) -> None:
 
 def _budget_line(name: str, account: Account, unanswered: int) -> tuple[str, ...]:
     terms = account.terms
-    amounts = (account.total, account.used, account.left)
+    amounts, deltas = zip(*pages.sum_texts(account).values(), strict=True)
     return (
         printable(name),
         terms.currency,
-        *(show(one.amount) for one in amounts),
-        *(show(one.delta) for one in amounts),
+        *amounts,
+        *deltas,
         terms.accounting,
         "-" if terms.unit is None else str(terms.unit),
         str(account.charges),

@@ -163,7 +163,8 @@ class Ledger:
         """Return one row per charge of the budget of this name, as `Budget.entries`; or a page of them.
 
         ``start``, ``stop``: the rows that ``.iloc[start:stop]`` picks of all. Only these are kept in memory,
-        with ``answered`` and ``dr_ha`` as in the whole table. ``start=-10`` picks the last ten charges.
+        with ``answered`` and ``cumulative_dr_ha`` as in the whole table. ``start=-10`` picks the last ten
+        charges.
 
         Raises ParameterError for a ``start`` or ``stop`` that is not a whole number.
         """

@@ -237,7 +237,7 @@ class Budget:
 
         >>> budget = Budget(epsilon=1)
         >>> budget.answered(budget.charge(Pure(0.5), "crosstab of health by age").number, risk=0.125)
-        >>> budget.entries["dr_ha"].tolist()
+        >>> budget.entries["cumulative_dr_ha"].tolist()
         [0.125]
         """
         risk = None if risk is None else _risk(risk)
@@ -311,14 +311,16 @@ class Budget:
 
     @property
     def entries(self) -> pd.DataFrame:
-        """One row per charge: release, mechanism, epsilon, delta, rho, time, answered, dr_ha, release_id.
+        """One row per charge, with its release, its loss and the disclosure risk reached by then.
 
+        The columns are release, mechanism, epsilon, delta, rho, time, answered, cumulative_dr_ha, release_id.
         ``epsilon``, ``delta``: the requested loss; ``rho``: its equivalent under an accounting in
         rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
-        charge without one is spent all the same. ``dr_ha``: the largest disclosure risk from homogeneity
-        attacks of the tables released so far, each at the total loss by then: the expected risk,
+        charge without one is spent all the same. ``cumulative_dr_ha``: the largest disclosure risk from
+        homogeneity attacks of the tables released so far, each at the total loss by then: the expected risk,
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive
-        columns by quasi-identifiers. Source: Liu, Zhao (2023), section 4.3, the bounded measure.
+        columns by quasi-identifiers. The risk of one release is in its ``attrs["dp"]["dr_ha"]``. Source: Liu,
+        Zhao (2023), section 4.3, the bounded measure.
         """
         from pdprivacy.show import pages
 
@@ -367,7 +369,7 @@ class Budget:
         from pdprivacy.show import pages, plots
 
         account, entries = pages.read_table(self._book)
-        return plots.draw_budget(entries, account.terms.total, doubles(account.left), ax=ax)
+        return plots.draw_budget(entries, account.terms.total, account.left, ax=ax)
 
     def __repr__(self) -> str:
         from pdprivacy.show import pages

@@ -34,13 +34,14 @@ from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational, show
+from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.execute import execute_together
 from pdprivacy.release.spec import Price, Release, columns_of
 from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
+from pdprivacy.show.numbers import cost
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
@@ -85,14 +86,14 @@ class ReleasePlan:
 
     def __repr__(self) -> str:
         lines = [self._title]
-        for what, *cost in self._totals():
-            lines.append(f"  {what:<10}  epsilon {cost[0]:<20} delta {cost[1]}" if cost else f"  {what}")
+        for what, *texts in self._totals():
+            lines.append(f"  {what:<10}  epsilon {texts[0]:<20} delta {texts[1]}" if texts else f"  {what}")
         for times, label, epsilon, delta in self._runs():
             lines.append(f"  {times:>6}  {label}  epsilon {epsilon}  delta {delta}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        runs = [[f"{times} {label}", *cost] for times, label, *cost in self._runs()]
+        runs = [[f"{times} {label}", *texts] for times, label, *texts in self._runs()]
         return table(["", "epsilon", "delta"], [*self._totals(), *runs], caption=self._title)
 
     @property
@@ -103,8 +104,8 @@ class ReleasePlan:
     def _totals(self) -> list[list[str]]:
         """Return the epsilon and delta of all releases together, and one by one."""
         totals = [
-            [what, show(cost.epsilon), show(cost.delta)]
-            for what, cost in (("together", self.cost), ("one by one", self.apart))
+            [what, cost(price.epsilon), cost(price.delta)]
+            for what, price in (("together", self.cost), ("one by one", self.apart))
         ]
         terms = self._facts.budget.account.terms
         if terms.rule.in_rho:
@@ -115,8 +116,8 @@ class ReleasePlan:
         """Return runs of equal releases: their number, label, epsilon and delta."""
         pairs = [(release.label, price.cost) for release, price in self._releases]
         return [
-            [f"{sum(1 for _ in run)} x", label, show(cost.epsilon), show(cost.delta)]
-            for (label, cost), run in groupby(pairs)
+            [f"{sum(1 for _ in run)} x", label, cost(price.epsilon), cost(price.delta)]
+            for (label, price), run in groupby(pairs)
         ]
 
     def release(self, release_id: str | None = None) -> list[Released]:

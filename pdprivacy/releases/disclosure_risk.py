@@ -524,7 +524,7 @@ def _facts(protected: Protected, frame: Any) -> Protected:
     if frame is None:
         return protected
     if not isinstance(frame, pd.DataFrame | ProtectedFrame):
-        raise ParameterError(f"'frame' must be a protected DataFrame (got {type(frame).__name__}).")
+        raise ParameterError(f"'frame' must be a protected frame (got {type(frame).__name__}).")
     return find(frame)
 
 

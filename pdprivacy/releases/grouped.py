@@ -131,8 +131,8 @@ def count(
 ) -> Release[pd.Series[Any]]:
     """Count the records per key, as `DataFrameGroupBy.size`; a Series named "count".
 
-    ``weights``: a column whose sums are released instead of counts, as in `df.dp.value_counts`. To count the
-    records where a column is not null, use ``agg("count", column, ...)``.
+    ``weights``: a column whose sums are released instead of counts, as in `private.dp.value_counts`. To count
+    the records where a column is not null, use ``agg("count", column, ...)``.
     """
     if groups.selected is not None:
         chosen = columns_of(groups._protected, groups.selected, "count")
@@ -164,8 +164,8 @@ def sum(  # noqa: A001
 ) -> Release[pd.DataFrame]:
     """Sums of columns per key, a DataFrame of keys by columns.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
-    ``weights`` as in `df.dp.sum`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`,
+    ``weights`` as in `private.dp.sum`.
     """
     return _several(groups, Call.of("sum", epsilon, noise), "sum", columns, split, weights)
 
@@ -182,8 +182,8 @@ def mean(
 ) -> Release[pd.DataFrame]:
     """Means per key: centred noisy sums over noisy counts, a DataFrame of keys by columns.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`,
-    ``weights`` as in `df.dp.mean`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`,
+    ``weights`` as in `private.dp.mean`.
     """
     return _several(groups, Call.of("mean", epsilon, noise), "mean", columns, split, weights)
 
@@ -199,7 +199,7 @@ def var(
 ) -> Release[pd.DataFrame]:
     """Sample variances per key by noisy sums, a DataFrame of keys by columns.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`.
     """
     return _several(groups, Call.of("var", epsilon, noise), "var", columns, split)
 
@@ -215,8 +215,8 @@ def std(
 ) -> Release[pd.DataFrame]:
     """Standard deviations per key: square roots of released variances, 0 where one is negative.
 
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`. Returns a DataFrame
-    of keys by columns.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`. Returns a
+    DataFrame of keys by columns.
     """
     return _several(groups, Call.of("std", epsilon, noise), "std", columns, split)
 
@@ -234,8 +234,8 @@ def proportion(
     """The share per key of records that hold the declared label ``value`` in ``column``, nulls left out.
 
     Each is a noisy count over a noisy count. ``weights``: a column of weights; the share of the total weight
-    is released instead, as in `df.dp.mean`. Returns a DataFrame of keys by one column, labelled by ``value``
-    under the column's name.
+    is released instead, as in `private.dp.mean`. Returns a DataFrame of keys by one column, labelled by
+    ``value`` under the column's name.
     """
     facts, keys = groups._protected, groups.keys
     chosen, weight = weighted_columns(facts, groups._columns_to_release(column), weights, "proportion", keys)
@@ -262,8 +262,8 @@ def describe(
 ) -> Release[pd.DataFrame]:
     """Counts without nulls, means and standard deviations per key, as `DataFrameGroupBy.describe` begins.
 
-    All are computed from one set of noisy numbers, as in `df.dp.describe`. Returns a DataFrame of keys by
-    columns and "count", "mean" and "std".
+    All are computed from one set of noisy numbers, as in `private.dp.describe`. Returns a DataFrame of keys
+    by columns and "count", "mean" and "std".
     """
     call = Call.of("describe", epsilon, noise)
     return _several(groups, call, ["count", "mean", "std"], columns, split)
@@ -282,8 +282,8 @@ def agg(
     """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
 
     ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
-    and "std". Those of a column are computed from one set of noisy numbers, as in `df.dp.agg`. ``columns``
-    (all numeric ones but the keys if None) and ``split`` as in `df.dp.sum`.
+    and "std". Those of a column are computed from one set of noisy numbers, as in `private.dp.agg`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`.
 
     Returns a DataFrame of keys by columns if each column has one statistic, given by name; else of keys by
     columns and statistics.
@@ -362,7 +362,7 @@ def value_counts(
     empty ones too.
 
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
-    `df.dp.value_counts`.
+    `private.dp.value_counts`.
     """
     chosen = _columns(groups, columns, "value_counts", needed=True)
     call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
@@ -390,7 +390,7 @@ def mode(
     split: Split = None,
     **options: Unpack[SelectionOptions],
 ) -> Release[pd.DataFrame]:
-    """The most frequent declared label of each column per key, nulls left out, selected as in `df.dp.mode`.
+    """The most frequent declared label of each column per key, nulls left out, as by `private.dp.mode`.
 
     All groups together are one charge, because a record more or less changes the counts of one group alone.
     For a group without records any label is equally likely. Returns a DataFrame of keys by columns.
@@ -414,14 +414,14 @@ def quantile(
     split: Split = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
-    """Quantiles of numeric columns per key, selected as in `df.dp.quantile`, as `DataFrameGroupBy.quantile`.
+    """Quantiles of numeric columns per key, as by `private.dp.quantile` and `DataFrameGroupBy.quantile`.
 
     All groups together are one charge, because a record more or less changes the ranks of one group alone.
     For a group without records any number is equally likely. Sensitivity max(q, 1 - q) under "add_remove";
     twice that under "replace_one", where a record may leave a group and come to another one.
 
-    ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `df.dp.quantile`. Returns a
-    DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
+    ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `private.dp.quantile`.
+    Returns a DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
 
     On frames of other engines than pandas one query reads all groups; it takes memory for each distinct
     number of each group.

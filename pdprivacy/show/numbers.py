@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,12 @@ DIGITS = 2
 """Significant digits of an error."""
 
 EXACT = Context(prec=400)
+
+COST_DIGITS = 6
+"""Significant digits of a privacy loss."""
+
+MOST_POWER = 20
+"""The largest power of e that is written as a number."""
 
 MOST_TEXT = 500
 """Characters of one cell; of a label that is longer, the beginning is shown."""
@@ -202,24 +208,62 @@ def percent_up(share: float) -> str:
     return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
-def cost(number: Fraction | float, digits: int = 6) -> str:
-    """Format a privacy loss in so many significant digits, rounded up.
+def percent_down(share: float) -> str:
+    """Format a lower limit of a share, rounded down; one above 0 is never written as 0 %.
 
-    For displays of releases, which never show less than was spent; `pdprivacy.privacy.show` is for messages
-    and sums of budgets, which are exact.
+    >>> percent_down(0.33182), percent_down(0.0), percent_down(0.00001)
+    ('33.1 %', '0 %', 'nearly 0 %')
+    """
+    return "nearly 0 %" if 0 < share < 0.001 else f"{math.floor(share * 1000 + 1e-9) / 10:g} %"
+
+
+def cost(number: Fraction | float, digits: int = COST_DIGITS) -> str:
+    """Format a privacy loss that is spent, or its limit, in so many significant digits, rounded up.
+
+    Displays never show less than was spent. Messages of errors use `pdprivacy.privacy.show`.
 
     >>> cost(0.7), cost(Fraction(1, 3)), cost(Fraction(1, 10**6))
     ('0.7', '0.333334', '1e-06')
     """
+    return _loss(number, digits, ROUND_CEILING)
+
+
+def remaining(number: Fraction | float, digits: int = COST_DIGITS) -> str:
+    """Format a privacy loss that is left in so many significant digits, rounded down.
+
+    A release may ask for as much.
+
+    >>> remaining(0.7), remaining(Fraction(2, 3)), remaining(Fraction(0))
+    ('0.7', '0.666666', '0')
+    """
+    return _loss(number, digits, ROUND_FLOOR)
+
+
+def _loss(number: Fraction | float, digits: int, rounding: str) -> str:
+    """Format a privacy loss."""
     exact = number if isinstance(number, Fraction) else Fraction(repr(float(number)))
     if exact <= 0:  # what is left where sums were rounded
         return "0"
-    context = Context(prec=digits, rounding=ROUND_CEILING)
+    context = Context(prec=digits, rounding=rounding)
     rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
     if -5 < rounded.adjusted() < 9:
         return f"{rounded:f}"
     mantissa, _, power = f"{rounded:e}".partition("e")
     return f"{mantissa}e{int(power):+03d}"
+
+
+def factor(power: Fraction) -> str | None:
+    """Format e to a power in three digits, rounded up; None above e^20.
+
+    >>> factor(Fraction(7, 10)), factor(Fraction(27, 2)), factor(Fraction(1000))
+    ('2.02', '730,000', None)
+    """
+    if power > MOST_POWER:
+        return None
+    context = Context(prec=30, rounding=ROUND_CEILING)
+    grown = context.exp(context.divide(Decimal(power.numerator), Decimal(power.denominator)))
+    rounded = Context(prec=3, rounding=ROUND_CEILING).plus(grown.next_plus(context))
+    return f"{rounded:,f}"
 
 
 def loss_text(epsilon: Fraction | float, delta: Fraction | float) -> str:
@@ -250,6 +294,32 @@ def many(number: int, noun: str) -> str:
     ('1 release', '2,000 releases')
     """
     return f"{number:,} {noun}{'s'[: number != 1]}"
+
+
+def short(number: float) -> str:
+    """Format a number of an axis or a label to six significant digits, without separators.
+
+    >>> short(0.1 + 0.2), short(2025.0)
+    ('0.3', '2025')
+    """
+    return f"{number:g}"
+
+
+def tick_texts(ticks: Floats) -> list[str]:
+    """Format the numbers of ticks with as few digits as tell them apart.
+
+    >>> tick_texts(np.array([0.0, 0.5, 1.0])), tick_texts(np.array([0.0, 2e7]))
+    (['0.0', '0.5', '1.0'], ['0', '2e+07'])
+    """
+    size = float(np.abs(ticks).max(initial=0))
+    step = float(np.diff(ticks).min()) if len(ticks) > 1 else size
+    for digits in range(8):
+        if np.abs(np.round(ticks, digits) - ticks).max(initial=0) <= 1e-3 * step:
+            break
+    if size >= 1e7 or digits > 5:  # by powers of ten
+        digits = max(int(np.ceil(np.log10(size / step) - 1e-9)), 0) + 1 if size and step else 0
+        return [f"{tick:.{digits + 1}g}" for tick in ticks]
+    return [f"{tick:,.{digits}f}" for tick in ticks]
 
 
 def number_text(number: float) -> str:

@@ -18,10 +18,10 @@ from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
 from pdprivacy.exact import near
 from pdprivacy.metadata import KEY, MARK, Released, recognized
-from pdprivacy.privacy import Unit, show
+from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
-from pdprivacy.show.numbers import label, percent, plain, printable
+from pdprivacy.show.numbers import cost, label, percent, plain, printable, remaining
 from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text
 from pdprivacy.types import Floats
 
@@ -227,18 +227,18 @@ def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[tuple[Floats, Float
     if len(set(names)) < len(names):
         return None, ""
     lower, upper = (np.full(table.shape, np.nan) for _ in range(2))
-    at = {name: position for position, name in enumerate(names)}
+    at = {name: place for place, name in enumerate(names)}
     if {"error", "lower", "upper"} <= set(names):
         legend = COMPARED
         for end, name in ((lower, "lower"), (upper, "upper")):
             end[:, at["error"]] = value[:, at[name]]
     else:
-        for name_of_column, position in at.items():
-            first, *rest = name_of_column if isinstance(name_of_column, tuple) else (name_of_column,)
-            error = ("standard_error", *rest) if isinstance(name_of_column, tuple) else "standard_error"
+        for one, place in at.items():
+            first, *rest = one if isinstance(one, tuple) else (one,)
+            error = ("standard_error", *rest) if isinstance(one, tuple) else "standard_error"
             if first in ("risk", "tvd") and error in at:
                 half = NORMAL * value[:, at[error]]
-                lower[:, position], upper[:, position] = value[:, position] - half, value[:, position] + half
+                lower[:, place], upper[:, place] = value[:, place] - half, value[:, place] + half
     return (lower[:, columns], value[:, columns], upper[:, columns]), legend
 
 
@@ -293,20 +293,21 @@ def ledger_html(ledger: Ledger) -> str:
     """Return the budgets of a ledger as HTML, or why they cannot be read."""
     called = f"Ledger {ledger.address}"
     try:
-        budgets = ledger.budgets
+        accounts = ledger.accounts()[1]
     except MissingLedgerError:
         return markup.note(f"{called}: no budget is open yet")
     except LedgerError as error:
         return markup.warning(f"{called}: {error}")
     head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
     rows = []
-    for name, budget in budgets.to_dict("index").items():
-        amounts = [f"{budget['currency']} {budget[what]:.12g}" for what in head[1:4]]
-        if budget["currency"] != "rho":
-            deltas = (budget[f"{what}_delta"] for what in head[1:4])
-            amounts = [f"{amount}, delta {delta:.12g}" for amount, delta in zip(amounts, deltas, strict=True)]
-        unit = budget["neighbors"] if isinstance(budget["neighbors"], str) else ""  # none before it is used
-        rows.append([name, *amounts, budget["accounting"], unit, f"{budget['charges']:,}"])
+    for name, account in accounts.items():
+        terms = account.terms
+        amounts = [
+            f"{terms.currency} {amount}" + ("" if terms.currency == "rho" else f", delta {delta}")
+            for amount, delta in sum_texts(account).values()
+        ]
+        unit = "" if terms.unit is None else str(terms.unit)  # none before it is used
+        rows.append([name, *amounts, terms.accounting, unit, f"{account.charges:,}"])
     return markup.table(head, rows, caption=called, text={4, 5})
 
 
@@ -315,12 +316,18 @@ def _heading(name: str) -> str:
     return f"Privacy budget {name!r}" if name else "Privacy budget"
 
 
+def sum_texts(account: Account) -> dict[str, tuple[str, str]]:
+    """Return total, spent and left as texts, each with its delta."""
+    sums = {"total": (account.total, cost), "spent": (account.used, cost), "left": (account.left, remaining)}
+    return {what: (form(one.amount), form(one.delta)) for what, (one, form) in sums.items()}
+
+
 def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:
     """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
-    named, amounts = account.terms.currency, (account.total, account.used, account.left)
+    named = account.terms.currency
     rows = [
-        (what, f"{named} {show(amount)}", "" if named == "rho" else f"delta {show(delta)}")
-        for what, (amount, delta) in zip(("total", "spent", "left"), amounts, strict=True)
+        (what, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
+        for what, (amount, delta) in sum_texts(account).items()
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
@@ -331,8 +338,8 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
 def _amounts_charged(entry: Entry) -> tuple[str, str]:
     epsilon, delta, rho = entry.amounts
     if epsilon is None or delta is None:
-        return f"rho {show(rho)}", ""
-    return f"epsilon {show(epsilon)}", f"delta {show(delta)}"
+        return f"rho {cost(rho)}", ""
+    return f"epsilon {cost(epsilon)}", f"delta {cost(delta)}"
 
 
 # ---------------------------------------------------------------- charges as tables
@@ -354,7 +361,7 @@ def _frame(rows: list[tuple[Any, ...]], first: int, answered: Any, reached: Any)
     index = pd.RangeIndex(first, first + len(rows), name="charge")
     frame = pd.DataFrame(rows, index, columns=list(ENTRY_TYPES), dtype=object).astype(ENTRY_TYPES)
     frame.insert(6, "answered", np.array(answered, dtype=bool))
-    frame.insert(7, "dr_ha", np.array(reached, dtype="float64"))
+    frame.insert(7, "cumulative_dr_ha", np.array(reached, dtype="float64"))
     return frame
 
 
@@ -410,13 +417,13 @@ class Standing:
 def _lineage(frame: Any) -> Blocks:
     """The steps between the raw frame and a protected one."""
     rows = [
-        (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(cost))
-        for number, (step, stability, cost) in enumerate(
+        (str(number), printable(step), SECRET if stability is pd.NA else plain(stability), printable(price))
+        for number, (step, stability, price) in enumerate(
             zip(*(frame[name].tolist() for name in ("step", "stability", "cost")), strict=True), 1
         )
     ]
     lines = [
-        f"  {number}  {step}  stability {stability}  cost {cost}" for number, step, stability, cost in rows
+        f"  {number}  {step}  stability {stability}  cost {price}" for number, step, stability, price in rows
     ]
     yield Block("\n".join(lines), markup.table(["", "step", "stability", "cost"], rows, text={1, 3}))
     yield _html_only(STEPS)

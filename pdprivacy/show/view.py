@@ -27,6 +27,7 @@ from pdprivacy.show.numbers import (
     percent,
     plain,
     printable,
+    short,
     span,
 )
 from pdprivacy.types import Floats
@@ -105,7 +106,7 @@ def mechanism_text(name: str, p: float | None = None) -> str:
     ('Laplace noise', 'generalized Gaussian noise of order 3')
     """
     text = TITLES_OF_MECHANISMS.get(name, name.replace("_", " "))
-    return text if p is None else f"{text} of order {p:g}"
+    return text if p is None else f"{text} of order {short(p)}"
 
 
 def neighbors_text(named: str, unit: str | None) -> str:
@@ -208,7 +209,7 @@ class View:
     def level(self) -> str:
         """The probability of the margins of error."""
         level = self.facts.error.get("level")
-        return f"{100 * level:g} %" if isinstance(level, int | float) else "an unknown probability"
+        return f"{short(100 * level)} %" if isinstance(level, int | float) else "an unknown probability"
 
     @cached_property
     def half(self) -> Floats:
@@ -307,7 +308,7 @@ class View:
             fits[0].get(name) for name in ("records", "residual_variance", "r_squared")
         )
         text = f"about {plain(round(float(records or 0)))} records, residual variance {plain(variance)}"
-        return text if share is None else f"{text}, R squared {share:.2f}"
+        return text if share is None else f"{text}, R squared {plain(round(share, 2))}"
 
     def _selection_error(self) -> str:
         error, statistic = self.facts.error, self.facts.statistic

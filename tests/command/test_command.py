@@ -151,7 +151,7 @@ def test_show_gives_one_line_per_budget(run, path):
     head, *lines = [re.split(r"  +", line) for line in done.stdout.splitlines()]
     assert [dict(zip(head, line, strict=True)) for line in lines] == [
         {
-            "name": NAME, "currency": "epsilon", "total": "2", "spent": "13/30", "left": "47/30",
+            "name": NAME, "currency": "epsilon", "total": "2", "spent": "0.433334", "left": "1.56666",
             "total delta": "1e-06", "spent delta": "0", "left delta": "1e-06",
             "accounting": "basic", "neighbors": "-", "charges": "2", "unanswered": "1",
         },

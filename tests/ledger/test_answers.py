@@ -47,7 +47,7 @@ def test_an_answer_is_returned_byte_by_byte_and_costs_nothing(budget, ledger):
         assert Ledger(ledger.address).budget("survey").stored_answer("2026-05", dict(REQUEST)) == b"\n41.7\0"
     assert budget.left == (1.0, 0.0)
     assert budget.entries["answered"].tolist() == [False, True]
-    assert budget.entries["dr_ha"].iloc[1] == 0.25
+    assert budget.entries["cumulative_dr_ha"].iloc[1] == 0.25
     found = ledger.audit()
     assert (found.charges, found.unanswered) == (2, 1)
 

@@ -185,7 +185,17 @@ def test_a_new_budget_is_untouched():
     assert budget.unit is None
     assert budget.entries.empty
     assert list(budget.entries) == [
-        *("release", "mechanism", "epsilon", "delta", "rho", "time", "answered", "dr_ha", "release_id")
+        *(
+            "release",
+            "mechanism",
+            "epsilon",
+            "delta",
+            "rho",
+            "time",
+            "answered",
+            "cumulative_dr_ha",
+            "release_id",
+        )
     ]
     assert budget.composed is None
 
@@ -284,7 +294,7 @@ def test_the_risk_reached_is_the_largest_so_far():
         before = budget.spent, budget.left
         budget.answered(number, known)
         assert (budget.spent, budget.left) == before
-    found = budget.entries["dr_ha"]
+    found = budget.entries["cumulative_dr_ha"]
     assert math.isnan(found[1])
     assert found.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
@@ -301,7 +311,7 @@ def test_risks_belong_to_charges(number):
     budget.charge(Pure(0.5), "x")
     with pytest.raises(ParameterError, match=r"^'number' must be"):
         budget.answered(number, 0.5)
-    assert budget.entries["dr_ha"].isna().all()
+    assert budget.entries["cumulative_dr_ha"].isna().all()
 
 
 @pytest.mark.parametrize("known", [-0.1, 1.5, float("nan"), "0.5", True], ids=repr)
@@ -310,7 +320,7 @@ def test_risks_are_probabilities(known):
     budget.charge(Pure(0.5), "x")
     with pytest.raises(ParameterError, match=r"^'risk' must be"):
         budget.answered(1, known)
-    assert budget.entries["dr_ha"].isna().all()
+    assert budget.entries["cumulative_dr_ha"].isna().all()
 
 
 def test_risks_are_noted_while_others_charge(busy):
@@ -321,7 +331,7 @@ def test_risks_are_noted_while_others_charge(busy):
             budget.answered(budget.charge(Pure(1), "crosstab").number, 0.5)
 
     run(*[work] * 8)
-    assert budget.entries["dr_ha"].tolist() == [0.5] * 400
+    assert budget.entries["cumulative_dr_ha"].tolist() == [0.5] * 400
     assert budget.spent == (400, 0)
 
 
@@ -464,9 +474,9 @@ def test_the_text_holds_totals_and_charges(spent):
     lines = [line.split() for line in repr(spent).splitlines()]
     assert lines[0] == ["Privacy", "budget,", "neighbors", "replace_one"]
     assert lines[1] == ["total", "epsilon", "1", "delta", "1e-06"]
-    assert lines[2] == ["spent", "epsilon", "5/6", "delta", "1e-07"]
-    assert lines[3] == ["left", "epsilon", "1/6", "delta", "9e-07"]
-    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "1/3", "delta", "0", "laplace"]
+    assert lines[2] == ["spent", "epsilon", "0.833334", "delta", "1e-07"]
+    assert lines[3] == ["left", "epsilon", "0.166666", "delta", "9e-07"]
+    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "0.333334", "delta", "0", "laplace"]
     assert lines[5][-5:] == ["epsilon", "0.5", "delta", "1e-07", "gaussian"]
     assert repr(Budget(epsilon=1)).splitlines()[0] == "Privacy budget"
 
@@ -477,9 +487,9 @@ def test_the_table_holds_totals_and_charges(spent):
     assert parsed.rows == [
         ["", "epsilon", "delta", "mechanism"],
         ["total", "1", "1e-06"],
-        ["spent", "5/6", "1e-07"],
-        ["left", "1/6", "9e-07"],
-        ["1. mean of age", "1/3", "0", "laplace"],
+        ["spent", "0.833334", "1e-07"],
+        ["left", "0.166666", "9e-07"],
+        ["1. mean of age", "0.333334", "0", "laplace"],
         ["2. sum of <b>age</b> & more", "0.5", "1e-07", "gaussian"],
     ]
 
@@ -528,7 +538,7 @@ def test_a_risk_that_was_reached_is_not_taken_back():
     number = budget.charge(Pure(0.5), "table").number
     for risk in (np.float32(0.5), 0.25, 0):
         budget.answered(number, risk)
-    assert budget.entries["dr_ha"].tolist() == [0.5]
+    assert budget.entries["cumulative_dr_ha"].tolist() == [0.5]
     with pytest.raises(ParameterError, match="'number' must be that of a charge"):
         budget.answered(1.0, 0.5)
 

@@ -47,7 +47,7 @@ def test_every_page_holds_the_rows_of_the_whole_table(ledger):
         assert whole["release"].tolist() == [f"mean {turn}" for turn in range(24)]
         assert whole["release_id"].tolist() == [f"week {turn}" if turn % 3 else None for turn in range(24)]
         assert whole["answered"].tolist() == [answered for answered, _ in answers]
-        for place, reached in enumerate(whole["dr_ha"].tolist()):
+        for place, reached in enumerate(whole["cumulative_dr_ha"].tolist()):
             risks = [risk for _, risk in answers[: place + 1] if risk is not None]
             assert math.isnan(reached) if not risks else reached == max(risks)
         if budget.name != "survey":

@@ -861,7 +861,7 @@ def again(table, noise) -> float:
 def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     private = protect(epsilon=100, delta=0.1)
     budget = private.dp.budget
-    assert budget.entries["dr_ha"].tolist() == []
+    assert budget.entries["cumulative_dr_ha"].tolist() == []
     private.dp.mean("score", epsilon=0.5)
     first = private.dp.crosstab(BY, "ill", epsilon=1, rng=1)
     private.dp.count(epsilon=0.25, rng=1)
@@ -876,7 +876,7 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
         again(fourth, Geometric(14)),
     ]
     reached = np.maximum.accumulate(own)
-    found = budget.entries["dr_ha"]
+    found = budget.entries["cumulative_dr_ha"]
     assert found.isna().tolist() == [True] + [False] * 6
     order = [0, 0, 0, 1, 2, 3]
     assert found.tolist()[1:] == pytest.approx([reached[place] for place in order], rel=1e-6)
@@ -921,7 +921,7 @@ def test_gaussian_noise_is_that_of_all_delta_spent_too():
     private.dp.mean("score", epsilon=0.25, delta=1e-2, mechanism="gaussian")
     table = private.dp.crosstab(BY, "ill", epsilon=1, delta=1e-4, mechanism="gaussian", rng=3)
     expected = again(table, Gaussian("1.25", "0.0101", math.sqrt(2)))
-    assert private.dp.budget.entries["dr_ha"].tolist()[1] == pytest.approx(expected, rel=1e-6)
+    assert private.dp.budget.entries["cumulative_dr_ha"].tolist()[1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_where_the_risk_is_not_known_none_is_told():
@@ -930,7 +930,7 @@ def test_where_the_risk_is_not_known_none_is_told():
     private.dp.crosstab("ill", "age", epsilon=1)
     private.dp.crosstab(BY, "ill", epsilon=1, releases=2)
     private.dp.plan.crosstab("age", "ill", epsilon=1, rows=10)
-    assert private.dp.budget.entries["dr_ha"].isna().tolist() == [True] * 3
+    assert private.dp.budget.entries["cumulative_dr_ha"].isna().tolist() == [True] * 3
     assert "risk" not in repr(private.dp.budget)
     assert "risk" not in private.dp.budget._repr_html_()
 
@@ -959,7 +959,7 @@ def test_a_table_counts_with_its_own_risk_where_no_composed_noise_is_known(noise
     private.dp.count(epsilon=2)
     table = private.dp.crosstab(BY, "ill", epsilon=3, **noise)
     own = table.attrs["dp"]["dr_ha"]["by_records"]
-    assert private.dp.budget.entries["dr_ha"].tolist()[1] == own > 0
+    assert private.dp.budget.entries["cumulative_dr_ha"].tolist()[1] == own > 0
 
 
 def test_classic_noise_is_analytic_where_the_losses_add_up_to_more_than_one():
@@ -969,7 +969,7 @@ def test_classic_noise_is_analytic_where_the_losses_add_up_to_more_than_one():
     table = private.dp.crosstab(BY, "ill", epsilon=0.9, **noise, rng=3)
     seen = np.clip(np.rint(table.to_numpy()), 0, None)
     wanted = risk.dr_ha(seen, Gaussian(1.6, 2e-3, 1), "expected", "records")
-    first, second = private.dp.budget.entries["dr_ha"]
+    first, second = private.dp.budget.entries["cumulative_dr_ha"]
     assert second == pytest.approx(max(first, wanted), rel=1e-6)
 
 
@@ -985,7 +985,7 @@ def test_no_estimate_keeps_a_release_back(monkeypatch, broken):
     table = private.dp.crosstab(BY, "ill", epsilon=1)
     assert table.shape == (30, 3)
     assert table.attrs["dp"]["dr_ha"] is None
-    assert private.dp.budget.entries["dr_ha"].isna().all()
+    assert private.dp.budget.entries["cumulative_dr_ha"].isna().all()
     assert private.dp.budget.spent == (2.0, 0.0)
 
 

@@ -258,7 +258,7 @@ def test_a_plan_is_charged_as_one_and_gives_every_release(survey, schema):
     assert budget.composed == plan.cost
     assert len(budget.entries) == 1
     assert budget.entries["answered"].tolist() == [True]
-    assert budget.entries["dr_ha"].notna().all()  # of the crosstab
+    assert budget.entries["cumulative_dr_ha"].notna().all()  # of the crosstab
     assert [frame.attrs["dp"]["statistic"] for frame in released] == [call[0] for call in CALLS]
     assert [frame.attrs["dp"]["epsilon"] for frame in released] == [0.1, 0.2, 0.3, 0.25, 0.1, 0.1]
     assert {frame.attrs["dp"]["budget"]["spent"][0] for frame in released} == {float(plan.cost.epsilon)}

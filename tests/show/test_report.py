@@ -34,7 +34,7 @@ from pdprivacy.errors import (
     TamperedLedgerError,
 )
 from pdprivacy.privacy import Confidential
-from pdprivacy.show.numbers import cost, half_width, paired
+from pdprivacy.show.numbers import cost, half_width, paired, remaining
 from pdprivacy.show.report import Report, collect, costs, report_page
 from pdprivacy.show.report.costs import totals
 from pdprivacy.storage import to_bytes
@@ -492,9 +492,11 @@ def test_a_large_epsilon_is_called_loose():
 
 
 @given(st.fractions(Fraction(1, 10**15), 10**8), st.integers(1, 9))
-def test_costs_are_rounded_up_and_hardly(number, digits):
+def test_costs_are_rounded_up_and_what_is_left_down(number, digits):
     told = Fraction(cost(number, digits))
     assert number <= told <= number * (1 + Fraction(10) ** (1 - digits))
+    left = Fraction(remaining(number, digits))
+    assert number * (1 - Fraction(10) ** (1 - digits)) <= left <= number
 
 
 @given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))

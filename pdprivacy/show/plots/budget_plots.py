@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
-from pdprivacy.show.numbers import cost, many, plain, printable
+from pdprivacy.show.numbers import cost, many, plain, printable, remaining
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
 from pdprivacy.show.plots.charts import label_of
 from pdprivacy.show.view import mechanism_text, records_text, title_of
@@ -19,6 +21,8 @@ from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Number: TypeAlias = Fraction | float
 
 CHARGED, GROUPED = "#0072B2", "#56B4E9"
 LEFT = {"facecolor": "white", "edgecolor": "0.4", "hatch": "///", "linewidth": 0.8}
@@ -36,7 +40,10 @@ class SpentBar:
 
 
 def draw_budget(
-    entries: pd.DataFrame, total: Loss, left: tuple[float, float], ax: Axes | None = None
+    entries: pd.DataFrame,
+    total: Loss,
+    left: tuple[Number, Number],
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the charges of a budget: a bar per release, from the end of the one before, and what is left.
 
@@ -84,7 +91,7 @@ class SpentBars:
     rows: list[SpentBar]
     unit: str
     cap: float
-    left: float
+    left: Number
     is_part: bool
     said: list[str]
 
@@ -99,7 +106,7 @@ class SpentBars:
         return (self.cap if self.is_part else self.sum) or 1.0
 
 
-def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> SpentBars:
+def _spent(entries: pd.DataFrame, total: Loss, left: tuple[Number, Number]) -> SpentBars:
     """Return the charges in the unit that adds up to the cap, or in rho."""
     needed = {"release", "epsilon", "delta", "rho"}
     if not isinstance(entries, pd.DataFrame) or not needed <= set(entries.columns):
@@ -109,55 +116,60 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[float, float]) -> Spe
             f"'total' must be the cap of a budget (got {got(total)}).", "total=budget.total."
         )
     try:
-        left_amount, left_delta = (float(amount) for amount in left)
+        left_amount, left_delta = (one if isinstance(one, Fraction) else float(one) for one in left)
     except (TypeError, ValueError):
         raise ParameterError(f"'left' must be two numbers (got {got(left)}).", "left=budget.left.") from None
     in_rho = isinstance(total, ZCDP)
-    cap = float(total.rho if isinstance(total, ZCDP) else total.epsilon)
+    cap = total.rho if isinstance(total, ZCDP) else total.epsilon
     counted = entries["rho"].notna().any()
     amounts = entries["rho" if in_rho or counted else "epsilon"].fillna(0.0).to_numpy(dtype=np.float64)
     named = "rho" if in_rho else "epsilon"
-    is_part = in_rho or not (counted or abs(cap - amounts.sum() - left_amount) > 1e-6 * cap)
+    is_part = in_rho or not (counted or abs(float(cap - left_amount) - amounts.sum()) > 1e-6 * cap)
     charges = many(len(amounts), "charge")
-    notes = [f"total {named} {cost(cap)}, left {left_amount:.6g}; {charges}"]
+    rest = remaining(left_amount)
+    said = [f"total {named} {cost(cap)}, left {rest}; {charges}"]
     if not is_part:
-        notes = [f"total epsilon {cost(cap)}; left: epsilon {left_amount:.6g} of one more release; {charges}"]
+        said = [f"total epsilon {cost(cap)}; left: epsilon {rest} of one more release; {charges}"]
     if not isinstance(total, ZCDP) and total.delta:
-        notes.append(f"delta: total {cost(float(total.delta))}, left {left_delta:.6g}")
+        said.append(f"delta: total {cost(total.delta)}, left {remaining(left_delta)}")
     rows = [
-        SpentBar(printable(label, 100), amount)
-        for label, amount in zip(entries["release"], amounts.tolist(), strict=True)
+        SpentBar(printable(label, 100), one)
+        for label, one in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
-    return SpentBars(rows, unit, cap, left_amount, is_part, notes)
+    return SpentBars(rows, unit, float(cap), left_amount, is_part, said)
 
 
 def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
     """Return at most ``most`` rows: charges with the same label together, then the smallest ones."""
     if len(rows) <= most:
         return list(rows)
-    by_label: dict[str, SpentBar] = {}
+    amounts: dict[str, list[float]] = {}
     for row in rows:
-        before = by_label.get(row.label, SpentBar(row.label, 0.0, 0))
-        by_label[row.label] = SpentBar(row.label, before.amount + row.amount, before.charges + 1)
-    merged = [
-        row if row.charges == 1 else SpentBar(f"{row.charges} × {row.label}", row.amount, row.charges)
-        for row in by_label.values()
+        amounts.setdefault(row.label, []).append(row.amount)
+    joined = [
+        SpentBar(f"{len(each)} × {label}" if len(each) > 1 else label, _sum(each), len(each))
+        for label, each in amounts.items()
     ]
-    if len(merged) <= most:
-        return merged
-    order = np.argsort([-row.amount for row in merged], kind="stable")
+    if len(joined) <= most:
+        return joined
+    order = np.argsort([-row.amount for row in joined], kind="stable")
     large, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
-    charges = sum(merged[position].charges for position in rest)
-    others = SpentBar(f"{charges} others", sum(merged[position].amount for position in rest), charges)
-    return [*(merged[position] for position in large), others]
+    charges = sum(joined[place].charges for place in rest)
+    others = SpentBar(f"{charges} others", _sum([joined[place].amount for place in rest]), charges)
+    return [*(joined[place] for place in large), others]
+
+
+def _sum(amounts: Sequence[float]) -> float:
+    """Return the sum of numbers as they are printed: 0.1 and 0.2 make 0.3."""
+    return float(sum(Decimal(repr(amount)) for amount in amounts))
 
 
 def _bars_with_starts(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[SpentBar, float]]:
     """Return each bar and where it begins: where the one before ends; last, what is left up to the cap."""
     starts = np.cumsum([0.0, *(row.amount for row in few)]).tolist()
-    placed = list(zip(few, starts, strict=False))
-    return [*placed, (SpentBar("left", spent.left, 0), spent.cap - spent.left)] if spent.is_part else placed
+    placed, left = list(zip(few, starts, strict=False)), float(spent.left)
+    return [*placed, (SpentBar("left", left, 0), spent.cap - left)] if spent.is_part else placed
 
 
 def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
@@ -175,8 +187,8 @@ def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -
 def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
     """Write the amounts beside their bars if there is room."""
     size, edge = 0.95 * canvas.points, canvas.pixel(spent.end, 0)[0]
-    for row_number, (row, start) in enumerate(placed):
-        end, text = start + row.amount, f"{row.amount:.6g}"
+    for place, (row, start) in enumerate(placed):
+        end, text = start + row.amount, cost(row.amount) if row.charges else remaining(spent.left)
         wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
         if canvas.pixel(end, 0)[0] + wide > edge:
@@ -185,7 +197,7 @@ def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: Spen
                 at = start
             else:
                 shade = "white" if row.charges == 1 else "black"
-        written = canvas.write(text, (at, row_number), (shift, 0), size=size, color=shade, ha=side, zorder=4)
+        written = canvas.write(text, (at, place), (shift, 0), size=size, color=shade, ha=side, zorder=4)
         if shade == "black":
             written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
@@ -216,16 +228,14 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
 
     Raises MetadataError if the rows are not epsilon and bounding, or a column is missing.
     """
-    expected_columns = (
-        "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
-    )
+    wanted = "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
     if "plus_minus" in plan.columns and not {"bias", "rmse"} & set(plan.columns):
         raise MetadataError(
             "The plan holds no bias and no root mean squared error, so it has no picture.",
             "plan['plus_minus'] holds the margins of error.",
         )
     if list(plan.index.names[:2]) != ["epsilon", "bounding"] or not {"bias", "rmse"} <= set(plan.columns):
-        raise _altered(expected_columns)
+        raise _altered(wanted)
     try:
         table: Any = plan[["rmse", "bias"]]
         days = table / pd.Timedelta(days=1) if _of_dates(plan) else table
@@ -233,13 +243,13 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         epsilon = plan.index.get_level_values(0).to_numpy(dtype=np.float64)
         cells = np.broadcast_to(np.asarray(plan.get("cells", 1), dtype=np.int64), len(plan))
     except (TypeError, ValueError):
-        raise _altered(expected_columns) from None
+        raise _altered(wanted) from None
     kinds = plan.index.get_level_values(1)
     if not len(plan) or not (np.isfinite(epsilon) & (epsilon > 0)).all() or not set(kinds) <= set(STYLES):
         raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
     labels = [label[2:] for label in plan.index]
     rows = pd.Series(range(len(plan))).groupby(pd.factorize(pd.Series(labels, dtype=object))[0])
-    by_content: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
+    found: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
     for _, chosen in rows:
         places = chosen.to_numpy()
         by_bounding = {}
@@ -248,14 +258,14 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
             own = own[np.argsort(epsilon[own], kind="stable")]
             by_bounding[kind] = (epsilon[own], *numbers[own].T)
         key = b"".join(part.tobytes() for each in by_bounding.values() for part in each)
-        name, many, _ = by_content.get(key, (label_of(labels[places[0]]), 0, None))
+        name, many, _ = found.get(key, (label_of(labels[places[0]]), 0, None))
         if any(bool(np.isfinite(rmse).any()) for _, rmse, _ in by_bounding.values()):
-            by_content[key] = (name, many + int(cells[places[0]]), by_bounding)
-    if not by_content:
+            found[key] = (name, many + int(cells[places[0]]), by_bounding)
+    if not found:
         raise _altered("a row must hold numbers")
     return [
         Curves(name and name + f" and {many - 1} more" * (many > 1), each)
-        for name, many, each in by_content.values()
+        for name, many, each in found.values()
     ]
 
 
@@ -276,23 +286,23 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
             f"The plan has {len(curves)} distinct numbers, and a picture holds {MOST_NUMBERS}.",
             'plan.xs("age", level=2).dp.plot() for one of them.',
         )
-    panels = [(curve, error) for curve in curves for error in (1, 2)[: 1 + curve.biased]]
-    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(panels)), grid="")
+    asked = [(curve, place) for curve in curves for place in (1, 2)[: 1 + curve.biased]]
+    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(asked)), grid="")
     of, by = facts.get("columns") or [], facts.get("by") or []
     title = title_of(str(facts.get("statistic")), of, by, facts.get("normalize"))
     align = canvas.entitle(f"Plan: {title}", _plan_notes(facts, curves))
-    if canvas.height / len(panels) < LEAST:
+    if canvas.height / len(asked) < LEAST:
         raise ParameterError(
-            f"'ax' has no room for {len(panels)} axes, one below the other.",
+            f"'ax' has no room for {len(asked)} axes, one below the other.",
             "no ax, for a figure of the right height; or one number: plan.xs(label, level=2).",
         )
-    parts = canvas.below_each_other([1.0] * len(panels), titled=True)
+    parts = canvas.below_each_other([1.0] * len(asked), titled=True)
     handles: dict[str, Any] = {}
-    for part, (curve, error) in zip(parts, panels, strict=True):
+    for part, (curve, place) in zip(parts, asked, strict=True):
         part.frame("y")
-        what = ERRORS[error] + (" in days" if _of_dates(plan) else "")
+        what = ERRORS[place] + (" in days" if _of_dates(plan) else "")
         part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
-        handles |= _lines(part, curve, error)
+        handles |= _lines(part, curve, place)
     canvas.lay_out()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)
     names = [f"bounding {kind}" if kind != "none" else "no bounding" for kind in handles]
@@ -317,21 +327,21 @@ def _plan_notes(facts: Mapping[str, Any], curves: Sequence[Curves]) -> list[str]
     ]
 
 
-def _lines(part: Canvas, curve: Curves, error: int) -> dict[str, Any]:
+def _lines(part: Canvas, curve: Curves, place: int) -> dict[str, Any]:
     """Draw the lines of one error; return the handles of the legend."""
     ax, handles = part.ax, {}
-    for kind, curve_values in curve.by_bounding.items():
+    for kind, drawn in curve.by_bounding.items():
         colour, dashes, marker = STYLES[kind]
         style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4, "linewidth": 1.6}
-        (handles[kind],) = ax.plot(curve_values[0], curve_values[error], **style)
-    every = np.unique(np.concatenate([curve_values[0] for curve_values in curve.by_bounding.values()]))
+        (handles[kind],) = ax.plot(drawn[0], drawn[place], **style)
+    every = np.unique(np.concatenate([drawn[0] for drawn in curve.by_bounding.values()]))
     part.log_epsilon(every)
     if len(every) > 1:
         margin = (every[-1] / every[0]) ** 0.03
         ax.set_xlim(every[0] / margin, every[-1] * margin)
     ax.tick_params(which="both", labelsize=0.9 * part.points, length=2.5, pad=2)
-    errors = np.concatenate([curve_values[error] for curve_values in curve.by_bounding.values()])
-    _heights(part, errors[np.isfinite(errors)], positive=error == 1)
+    errors = np.concatenate([drawn[place] for drawn in curve.by_bounding.values()])
+    _heights(part, errors[np.isfinite(errors)], positive=place == 1)
     return handles
 
 

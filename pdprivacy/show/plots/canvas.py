@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got
-from pdprivacy.show.numbers import plain, printable
+from pdprivacy.show.numbers import plain, printable, short, tick_texts
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class Canvas:
             if epsilon[-1] < 100 * epsilon[0]:  # powers of ten alone would be too few
                 tight = epsilon[-1] < 10 * epsilon[0]
                 axis.set_major_locator(MaxNLocator(5) if tight else LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_major_formatter(lambda value, _: short(value))
         axis.set_minor_formatter(NullFormatter())
 
     def scale(
@@ -346,7 +346,7 @@ class Canvas:
         trials = [(np.array(at), list(labels))] if len(at) else []
         for most in range(7, 0, -1):
             ticks = linear_ticks(low, high, most)
-            trials.append((ticks, _numbered(ticks)) if dates is None else dates(low, high, most))
+            trials.append((ticks, tick_texts(ticks)) if dates is None else dates(low, high, most))
         for ticks, texts in trials:
             widths = np.array([self.size_of(text, size)[0] + 9 for text in texts])
             places = self.ax.transData.transform(np.column_stack([ticks, np.zeros(len(ticks))]))[:, 0]
@@ -364,7 +364,7 @@ class Canvas:
 
     def percent(self) -> None:
         """Write the shares on the axis on the left in percent."""
-        self.ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+        self.ax.yaxis.set_major_formatter(lambda share, _: f"{short(100 * share)} %")
 
     def rows(self, labels: Sequence[str]) -> None:
         """Label the rows 0, 1, ... beside the axes; in smaller type, and not all, if there is little room."""
@@ -413,19 +413,6 @@ def log_ticks(low: float, high: float, most: int) -> Floats:
         if len(ticks) <= most and ticks.size:
             return ticks
     return np.array([low, high])
-
-
-def _numbered(ticks: Floats) -> list[str]:
-    """Return the numbers of ticks with as few digits as tell them apart."""
-    size = float(np.abs(ticks).max(initial=0))
-    step = float(np.diff(ticks).min()) if len(ticks) > 1 else size
-    for digits in range(8):
-        if np.abs(np.round(ticks, digits) - ticks).max(initial=0) <= 1e-3 * step:
-            break
-    if size >= 1e7 or digits > 5:  # by powers of ten
-        digits = max(int(np.ceil(np.log10(size / step) - 1e-9)), 0) + 1 if size and step else 0
-        return [f"{tick:.{digits + 1}g}" for tick in ticks]
-    return [f"{tick:,.{digits}f}" for tick in ticks]
 
 
 def mixed(colour: str, white: float) -> tuple[float, float, float]:

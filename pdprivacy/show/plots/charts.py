@@ -177,7 +177,7 @@ def edges_of(label: object) -> tuple[float, float] | None:
 def edge_texts(label: str) -> tuple[str, str]:
     """Return the edges of a bin as they were declared; those of bins of equal width with few digits."""
     _, *edges, _ = BIN.fullmatch(label).groups()  # type: ignore[union-attr]
-    first, last = (edge if len(edge) <= LONGEST_EDGE else f"{float(edge):.6g}" for edge in edges)
+    first, last = (edge if len(edge) <= LONGEST_EDGE else numbers.short(float(edge)) for edge in edges)
     return first, last
 
 
@@ -189,7 +189,7 @@ def label_of(label: object, most: int = LONGEST) -> str:
     if isinstance(label, str) and edges_of(label) is not None:
         return printable(f"{label[0]}{', '.join(edge_texts(label))}{label[-1]}", most)
     if isinstance(label, float) and label == label:
-        return f"{label:.6g}"
+        return numbers.short(label)
     return numbers.label(label, most)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError
-from pdprivacy.show.numbers import percent
+from pdprivacy.show.numbers import cost, percent, short
 from pdprivacy.show.plots.canvas import MARK, ORDERS, POINTS, Canvas, changed, round_numbers
 from pdprivacy.show.view import mechanism_text, title_of
 from pdprivacy.types import Floats, Mask
@@ -128,7 +128,7 @@ def _utility(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
             flierprops={"marker": "o", "markersize": 3, "markerfacecolor": colour, "markeredgecolor": "0.3"},
         )  # fmt: skip
         handles.append(drawn["boxes"][0])
-    on.set_xticks(np.arange(len(epsilon)), [f"{value:g}" for value in np.sort(epsilon)])
+    on.set_xticks(np.arange(len(epsilon)), [short(value) for value in np.sort(epsilon)])
     on.set_xlim(-0.5, len(epsilon) - 0.5)
     canvas.label(EPSILON, "expected total variation distance")
     _head(
@@ -147,7 +147,7 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         raise _altered(facts, "the columns must be 'risk', 'tvd 1-way' and the like, 'recommended'")
     epsilon, numbers, _ = _numbers(frame[["risk", *distances, "recommended"]], facts)
     dotted: list[Name] = [
-        (float(facts[name]), f"{name} = {facts[name]:g}", "0.25")
+        (float(facts[name]), f"{name} = {short(facts[name])}", "0.25")
         for name in ("max_risk", "max_tvd")
         if isinstance(facts.get(name), int | float) and np.isfinite(facts[name])
     ]
@@ -235,14 +235,14 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         else:
             handles += on.plot(places, error, color=colour, linestyle="", marker=marker, zorder=3)
             on.vlines(places, lower, upper, color=colour, linewidth=1.2, zorder=2)
-        labels.append(f"epsilon {level:g}")
+        labels.append(f"epsilon {cost(level)}")
         dotted = on.axhline(float(without[0]), color=colour, linestyle=":", linewidth=1.2, zorder=2)
     if sampled:
         if len(pairs) > 1:
             on.set_xlim(pairs[0, 0], pairs[-1, 0])
         below = "sampling rate (the same guarantee at each)"
     else:
-        names = [f"{m:g}, {M:g}" for m, M in pairs]
+        names = [f"{short(m)}, {short(M)}" for m, M in pairs]
         small = min(POINTS, 0.9 * canvas.width / len(pairs))
         on.set_xticks(np.arange(len(pairs)), names, rotation=90, fontsize=max(small, 4))
         on.set_xlim(-0.5, len(pairs) - 0.5)

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +21,7 @@ from pdprivacy.ledger.store import Chain
 from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import cost, loss_text, percent_up
+from pdprivacy.show.numbers import cost, factor, loss_text, percent_down, percent_up
 
 if TYPE_CHECKING:
     from pdprivacy.show.report import Edition, ReportedRelease
@@ -357,7 +356,6 @@ def _is_label(facts: Metadata, label: str) -> bool:
 
 FALSE_ALARMS = 0.05
 LOOSE = 0.99
-MOST_POWER = 20
 
 
 def posterior(epsilon: Fraction) -> float:
@@ -375,20 +373,6 @@ def detected(epsilon: Fraction, delta: Fraction, false_alarms: float = FALSE_ALA
     power, slack = float(epsilon), float(delta)
     grown = math.exp(power) * false_alarms if power < 700 else math.inf
     return min(grown + slack, 1 - math.exp(-power) * max(1 - slack - false_alarms, 0.0), 1.0)
-
-
-def factor(power: Fraction) -> str | None:
-    """Format e to a power in three digits, rounded up; None above e^20.
-
-    >>> factor(Fraction(7, 10)), factor(Fraction(27, 2)), factor(Fraction(1000))
-    ('2.02', '730,000', None)
-    """
-    if power > MOST_POWER:
-        return None
-    grown = Fraction(math.exp(math.nextafter(float(power), math.inf)) * (1 + 1e-15))
-    context = Context(prec=3, rounding=ROUND_CEILING)
-    rounded = context.divide(Decimal(grown.numerator), Decimal(grown.denominator)).normalize(context)
-    return f"{rounded:,f}"
 
 
 @dataclass(frozen=True)
@@ -427,8 +411,7 @@ class Guarantee:
     @property
     def least(self) -> str:
         """The least that a fifty-fifty guess can become, rounded down."""
-        share = 1 - posterior(self.epsilon)
-        return "nearly 0 %" if 0 < share < 0.001 else f"{math.floor(share * 1000 + 1e-9) / 10:g} %"
+        return percent_down(1 - posterior(self.epsilon))
 
     @property
     def power(self) -> str:

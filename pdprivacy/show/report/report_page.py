@@ -448,10 +448,9 @@ def budget_picture(charges: Charges) -> Picture | None:
     account = charges.account
     if account is None or not 0 < len(charges.entries) <= MOST_CHARGES:
         return None
-    from pdprivacy.ledger.account import doubles
     from pdprivacy.show.pages import entry_table
 
-    rest, total, entries = doubles(account.left), account.terms.total, entry_table(charges.entries)
+    rest, total, entries = account.left, account.terms.total, entry_table(charges.entries)
     words = (
         f"CONFIDENTIAL. {many(len(entries), 'charge')} to the budget, drawn; the table below has the numbers."
     )

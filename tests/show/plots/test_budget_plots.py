@@ -31,6 +31,7 @@ with warnings.catch_warnings():
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 ROWS = 200
 FRAME = pd.DataFrame(
@@ -118,6 +119,29 @@ def test_the_amounts_are_written_at_their_bars():
     ax = bare(private)
     written = {round(text.xy[1]): text.get_text() for text in ax.texts[1:]}
     assert written == {0: "0.125", 1: "1.5", 2: "0.375", 3: "0"}
+
+
+def test_a_budget_reads_the_same_in_text_notebook_plot_and_release():
+    """Nothing shows less than was spent, or more than is left."""
+    domain = Domain((Column("age", "integer", lower=0, upper=99),))
+    private = pdprivacy.protect(pd.DataFrame({"age": [31, 54, 27]}), domain, epsilon=2)
+    mean = private.dp.mean("age", epsilon="1/3")
+    private.dp.count(epsilon="1/7")
+    budget = private.dp.budget
+    drawn = [written.get_text() for written in budget.plot().figure.findobj(Text)]
+    for shown in (repr(budget), budget._repr_html_(), " ".join(drawn)):
+        assert {"0.333334", "0.142858", "1.5238"} <= set(re.findall(r"[0-9.]+[0-9]", shown))
+    assert "spent  epsilon 0.476191 " in repr(budget)
+    assert "epsilon 0.333334" in repr(mean.dp)
+
+
+def test_charges_that_share_a_bar_are_added_as_they_are_printed():
+    budget = pdprivacy.Budget(epsilon=3)
+    for _ in range(20):
+        budget.charge(Pure(0.1), "mean of age", "laplace")
+    drawn = [written.get_text() for written in budget.plot().figure.findobj(Text)]
+    assert "20 × mean of age" in drawn
+    assert "2" in drawn
 
 
 def test_a_budget_without_charges_is_left_whole():
