@@ -255,8 +255,14 @@ class ProtectedColumn(Opaque):
     __le__ = _comparison(ast.LtE)
     __gt__ = _comparison(ast.Gt)
     __ge__ = _comparison(ast.GtE)
-    __eq__ = _comparison(ast.Eq)  # type: ignore[assignment]
-    __ne__ = _comparison(ast.NotEq)  # type: ignore[assignment]
+    if TYPE_CHECKING:  # pyright takes the types of methods alone in place of those of object
+
+        def __eq__(self, other: object) -> ProtectedColumn: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> ProtectedColumn: ...  # type: ignore[override]
+    else:
+        __eq__ = _comparison(ast.Eq)
+        __ne__ = _comparison(ast.NotEq)
+
     __and__ = __rand__ = _joint(ast.And)
     __or__ = __ror__ = _joint(ast.Or)
 
