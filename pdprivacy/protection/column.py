@@ -34,6 +34,9 @@ from pdprivacy.hints import EXAMPLES, unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
+_PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
+"""The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
+
 _SAVE = "release it first, {}, and use the result"
 _KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
 
@@ -61,7 +64,9 @@ class Opaque:
         """A call of a release, of declared columns where some are."""
         text = EXAMPLES.get(method, EXAMPLES["describe"])
         for example, kinds in _KINDS:
-            columns = (one for one in self._declared().columns if one.role != "identifier")
+            columns = (
+                one for one in self._declared().columns if one.role != "identifier" and one.timeline is None
+            )
             name = next((one.name for one in columns if one.kind in kinds), None)
             if name is not None:
                 text = text.replace(example, f'"{name}"' if isinstance(name, str) else repr(name))
@@ -86,6 +91,9 @@ class Opaque:
             return self._refused(repr(name), _SAVE.format(release))
         public = (known for known in dir(type(self)) if not known.startswith("_"))
         return unknown(type(self).__name__, name, [*public, *EXAMPLES])
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
     def __len__(self) -> int:
         raise self._refused("len()", EXAMPLES["count"])
@@ -150,6 +158,20 @@ def _joint(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Prot
         return self._of(ast.BoolOp(symbol(), parts))
 
     return method
+
+
+def check_constants(hint: str, *given: object) -> None:
+    """Refuse constants of a row step that are not plain Python values; those of lists and mappings, too."""
+    for value in given:
+        if isinstance(value, Mapping):
+            check_constants(hint, *value.values())
+        elif isinstance(value, list | tuple):
+            check_constants(hint, *value)
+        elif type(value) not in (*_PLAIN, range):
+            raise ParameterError(
+                f"A protected frame takes plain Python values alone as constants (got {kind(value)}).",
+                f'{hint}; of a released number x, float(x); of a date, "2020-01-31".',
+            )
 
 
 @short_tracebacks
@@ -240,7 +262,7 @@ class ProtectedColumn(Opaque):
             return value._node
         if type(value) in (datetime.date, datetime.datetime):
             return ast.Constant(str(value))
-        if value is not None and type(value) not in (bool, int, float, str):
+        if type(value) not in _PLAIN:
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
                 'private["age"] >= 18, private["when"] >= "2020-01-31"; of a released number x, float(x).',
