@@ -38,7 +38,10 @@ _PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
 """The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
 
 _SAVE = "release it first, {}, and use the result"
-_KINDS = (('"age"', ("integer", "float")), ('"region"', ("category", "boolean")))
+_KINDS = {("integer", "float"): ("age", "income"), ("category", "boolean"): ("region", "health")}
+"""Columns of the examples, by the kinds of the declared columns in their place."""
+_READING = ("head", "tail", "first", "last", "truncate", "iloc", "loc", "at", "iat", "take", "xs")
+"""Methods of pandas that show records."""
 
 
 @short_tracebacks
@@ -61,16 +64,22 @@ class Opaque:
         return OpaqueFrameError(f"{what} reads cells, and {self._kind} shows none.", instead)
 
     def _release(self, method: str) -> str:
-        """A call of a release, of declared columns where some are."""
+        """A call of a method, of declared columns; of `count` where too few are declared."""
         text = EXAMPLES.get(method, EXAMPLES["describe"])
-        for example, kinds in _KINDS:
-            columns = (
-                one for one in self._declared().columns if one.role != "identifier" and one.timeline is None
-            )
-            name = next((one.name for one in columns if one.kind in kinds), None)
-            if name is not None:
-                text = text.replace(example, f'"{name}"' if isinstance(name, str) else repr(name))
+        domain = self._declared()
+        for kinds, examples in _KINDS.items():
+            columns = [one for one in domain.columns if one.kind in kinds and one.timeline is None]
+            names = [repr(one.name) for one in columns if one.role != "identifier"]
+            for place, example in enumerate(examples):
+                if f'"{example}"' in text:
+                    if place >= len(names):
+                        return EXAMPLES["count"]
+                    text = text.replace(f'"{example}"', names[place].replace("'", '"'))
         return text
+
+    def _offered(self) -> Iterable[str]:
+        """The names of the methods under ``.dp``."""
+        return EXAMPLES
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -80,11 +89,13 @@ class Opaque:
             raise self._missing(name)
 
     def _missing(self, name: str) -> PrivacyError:
-        if name in REFUSED:
+        if name in REFUSED and name not in _READING:
             return refusal(name)
         release = self._release("mean" if name == "dp" else name)
         if name in EXAMPLES or name == "dp":
             return self._refused(repr(name), release)
+        if name in self._offered():
+            return self._refused(repr(name), f"private.dp.{name}")
         if name in self._declared():
             return self._refused(repr(name), f"a column is private[{name!r}], and {release} releases it")
         if hasattr(pd.DataFrame, name) or hasattr(pd.Series, name):

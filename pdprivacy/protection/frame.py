@@ -76,6 +76,9 @@ class ProtectedFrame(Opaque):
     def _declared(self) -> Domain:
         return self._protected.domain
 
+    def _offered(self) -> list[str]:
+        return [name for name in dir(type(self.dp)) if not name.startswith("_")]
+
     @property
     def columns(self) -> pd.Index[Any]:
         """The names of the declared columns."""
