@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -66,16 +67,16 @@ class Opaque:
     def _release(self, method: str) -> str:
         """A call of a method, of declared columns; of `count` where too few are declared."""
         text = EXAMPLES.get(method, EXAMPLES["describe"])
-        domain = self._declared()
+        meant: dict[str, str] = {}
         for kinds, examples in _KINDS.items():
-            columns = [one for one in domain.columns if one.kind in kinds and one.timeline is None]
-            names = [repr(one.name) for one in columns if one.role != "identifier"]
-            for place, example in enumerate(examples):
-                if f'"{example}"' in text:
-                    if place >= len(names):
-                        return EXAMPLES["count"]
-                    text = text.replace(f'"{example}"', names[place].replace("'", '"'))
-        return text
+            columns = [one for one in self._declared().columns if one.kind in kinds and one.timeline is None]
+            names = [one.name for one in columns if one.role != "identifier"]
+            quoted = [f'"{name}"' if isinstance(name, str) else repr(name) for name in names]
+            meant.update(zip(examples, quoted, strict=False))
+        words = {word for examples in _KINDS.values() for word in examples if f'"{word}"' in text}
+        if not words <= set(meant):
+            return EXAMPLES["count"]
+        return re.sub(r'"(\w+)"', lambda found: meant[found[1]] if found[1] in words else found[0], text)
 
     def _offered(self) -> Iterable[str]:
         """The names of the methods under ``.dp``."""
