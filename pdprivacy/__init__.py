@@ -91,13 +91,13 @@ else:  # a type checker would take any name for one that is there
     def __getattr__(name):
         """Import a public name or a module of the package when it is first used."""
         if name in _HOMES:
-            from pdprivacy.errors import short_functions
+            from pdprivacy.errors import short_public
 
             if name == "release_step":
                 # puts dp on the frame that a step is given
                 _importlib.import_module("pdprivacy.accessor")
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
-            short_functions(_sys.modules[__name__], [name])
+            short_public(_sys.modules[__name__], [name])
             return globals()[name]
         if name.isidentifier() and name[0] != "_" and _util.find_spec(f"pdprivacy.{name}") is not None:
             from pdprivacy.errors import MissingExtraError
@@ -116,6 +116,7 @@ class _FirstUse:
     """The attribute ``dp`` of pandas objects until its first use, which imports the accessors."""
 
     def __get__(self, thing: _typing.Any, owner: _typing.Any) -> _typing.Any:
+        __tracebackhide__ = _rich_traceback_omit = True
         _importlib.import_module("pdprivacy.accessor")  # which puts them in this place
         return (owner if thing is None else thing).dp
 

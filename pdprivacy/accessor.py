@@ -570,7 +570,7 @@ def _register() -> None:
     ProtectedFrame.__annotations__["dp"] = ProtectedDP
     ProtectedDP.__annotations__ = {"budget": Budget, "domain": Domain, "plan": PlanDP}
     for groups in (pd.api.typing.DataFrameGroupBy, pd.api.typing.SeriesGroupBy):
-        groups.dp = property(_of_groups)  # type: ignore[union-attr]
+        groups.dp = property(short_traceback(_of_groups))  # type: ignore[union-attr]
 
 
 _register()

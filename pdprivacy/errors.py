@@ -309,34 +309,63 @@ _QUIET |= {"__post_init__", "__setattr__"}
 """Methods of a class that nobody calls, or whose caller is its constructor."""
 
 
+def shorten_from(body: Callable[..., Any], error: BaseException, handled: BaseException | None) -> None:
+    """Take the frames of this package from an error that passes it on the way out of a user's function.
+
+    ``body``: the function, whose frames stay. An error that is raised elsewhere is shortened by `shorten`.
+    """
+    code, entry = getattr(body, "__code__", None), error.__traceback__
+    while entry is not None and entry.tb_frame.f_code is not code:
+        entry = entry.tb_next
+    if entry is not None and os.environ.get(DEBUG) != "1":
+        error.__traceback__ = entry
+    elif entry is None and isinstance(error, Exception):
+        shorten(error, handled)
+
+
 def short_tracebacks(kind: T) -> T:
     """Decorate all public methods, properties and operators of a class with `short_traceback`.
 
-    Those of its bases are left alone.
+    Those of its bases are left alone, and so are those that `dataclass` generates, except ``__init__``.
     """
     for name, member in list(vars(kind).items()):
         private = name.startswith("_") and not name.startswith("__")
-        if not private and name not in _QUIET and (short := _shortened(member)) is not member:
+        quiet = name in _QUIET or (name != "__init__" and _is_generated(member))
+        if not private and not quiet and (short := _shortened(member)) is not member:
             setattr(kind, name, short)
     return kind
 
 
-def short_functions(module: ModuleType, names: Iterable[str]) -> None:
-    """Decorate the functions that a module offers to users with `short_traceback`.
+def short_public(module: ModuleType, names: Iterable[str]) -> None:
+    """Decorate the functions and the classes that a module offers to users with `short_traceback`.
 
-    The module where a function is defined keeps the plain one, which the package itself imports.
+    The module where a function is defined keeps the plain one, which the package itself imports. Of a class,
+    the bases in this package are decorated, too.
     """
     for name in names:
-        function = getattr(module, name)
-        if inspect.isfunction(function) and (short := _shortened(function)) is not function:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            for base in thing.__mro__:
+                if base.__module__.startswith("pdprivacy.") and not getattr(base, "_is_protocol", False):
+                    short_tracebacks(base)
+        elif inspect.isfunction(thing) and (short := _shortened(thing)) is not thing:
             short.__module__ = module.__name__  # where it can be pickled from
             setattr(module, name, short)
+
+
+def _is_generated(member: Any) -> bool:
+    """Whether a method is generated, as those of data classes are."""
+    return inspect.isfunction(member) and member.__code__.co_filename.startswith("<")
 
 
 def _shortened(member: Any) -> Any:
     """A decorated member of a class or module; itself where it is no function or is decorated already."""
     if isinstance(member, property):
         return property(_shortened(member.fget), member.fset, member.fdel, member.__doc__)
+    if isinstance(member, functools.cached_property):
+        cached = functools.cached_property(_shortened(member.func))
+        cached.attrname = member.attrname
+        return cached
     if isinstance(member, classmethod | staticmethod):
         return type(member)(_shortened(member.__func__))
     if not inspect.isfunction(member) or member.__code__ is _SHORT:

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdprivacy.checks import flag, instance, pair, proportion, whole
-from pdprivacy.errors import ParameterError, got, short_functions
+from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.types import Floats, Integers
 
@@ -643,4 +643,4 @@ def nearest_psd(covariance: npt.ArrayLike) -> Floats:
     return result
 
 
-short_functions(sys.modules[__name__], __all__)
+short_public(sys.modules[__name__], __all__)

@@ -38,7 +38,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
-from pdprivacy.errors import ParameterError, check_one_of, got, short_functions
+from pdprivacy.errors import ParameterError, check_one_of, got, short_public
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
 
 __all__ = [
@@ -466,4 +466,4 @@ def pooled_cov(
     return bound - bound / worst + bound * (rows - worst) / (4 * spare)
 
 
-short_functions(sys.modules[__name__], __all__)
+short_public(sys.modules[__name__], __all__)

@@ -164,17 +164,62 @@ class ProtectedMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
+    @overload
+    def dr_ha(
+        self, by: Labels, sensitive: Labels, epsilon: Rational, measure: risk.Measure = 'local',
+        average: risk.Average = 'cells', method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> Confidential: ...
+    @overload
+    def dr_ha(
+        self, by: Labels, sensitive: Labels, epsilon: Sequence[Rational], measure: risk.Measure = 'local',
+        average: risk.Average = 'cells', method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def dr_ha(
+        self, by: Labels, sensitive: Labels, epsilon: Rational, measure: risk.Measure = 'local',
+        average: None = ..., method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def dr_ha(
+        self, by: Labels, sensitive: Labels, epsilon: Sequence[Rational], measure: risk.Measure = 'local',
+        average: None = ..., method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
+        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Bounding | None = None
+    ) -> pd.DataFrame: ...
+    @overload
     def dr_ha(
         self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational],
         measure: risk.Measure = 'local', average: risk.Average | None = 'cells',
-        method: risk.Method = 'exact', alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *,
+        method: Literal['monte_carlo'] = ..., alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *,
         overall: Overall = 'max', zero_truncated: bool = True, partial: bool = False,
         attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
         postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
         progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
-    ) -> Any: ...
+    ) -> pd.DataFrame: ...
     def dropna(
         self, subset: Labels | None = None, *, how: Literal['any', 'all'] = 'any'
     ) -> ProtectedFrame: ...

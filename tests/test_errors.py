@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -11,23 +12,34 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain
+from pdprivacy import Column, Domain, accessor, releases, show, storage
 from pdprivacy.errors import DEBUG, BudgetExceeded, PrivacyError, short_traceback
+from pdprivacy.protection.column import DateFields, ProtectedColumn
+from pdprivacy.releases import batches, planning
+from pdprivacy.show import export
 
 CODE = """
+import tempfile
 import pandas as pd, pdprivacy
 from pdprivacy import Column, Domain
 
 town = Column("town", "category", categories=("up", "down"))
 domain = Domain((town, Column("age", "integer", lower=0, upper=99)))
 
-def protected():
+def raw():
     labels = [f"canary1{row}" for row in range(50)]
-    frame = pd.DataFrame({"town": ["up"] * 50, "age": [77] * 50}, index=labels)
-    return frame.dp.protect(domain, epsilon=1)
+    return pd.DataFrame({"town": ["up"] * 50, "age": [77] * 50}, index=labels)
 
-private = protected()
+private = raw().dp.protect(domain, epsilon=1)
 dp = private.dp
+
+def stepped(body):
+    folder = tempfile.mkdtemp()
+    options = {"schema": domain, "epsilon": 1, "ledger": folder + "/ledger.db", "name": "n", "to": folder}
+    return pdprivacy.release_step(**options)(body)
+
+over_budget = stepped(lambda private: private.dp.mean("age", epsilon=5))
+no_release = stepped(lambda private: 3)
 """
 CALLS = [
     'dp.mean("age", epsilon=5)',
@@ -36,6 +48,10 @@ CALLS = [
     'dp.budget.charge(pdprivacy.Pure(5), "mine")',
     'private[private["age"] > 1000]',
     "pdprivacy.combine(private)",
+    'over_budget(raw(), release_id="a")',
+    'no_release(raw(), release_id="b")',
+    "no_release(raw())",
+    'no_release(raw()[["age"]], release_id="c")',
 ]
 
 
@@ -125,6 +141,13 @@ PUBLIC = {
     "a simplex": lambda private: pdprivacy.postprocess.nearest_psd(3),
     "a risk": lambda private: pdprivacy.risk.dr_ha([[1, 2]], 3),
     "a score": lambda private: pdprivacy.suppression.outlier_scores([[1]], "far"),
+    "a mechanism": lambda private: pdprivacy.mechanism.Laplace(epsilon=-1, sensitivity=1),
+    "noise": lambda private: pdprivacy.mechanism.Geometric(epsilon=1, sensitivity=1).sample([0.5]),
+    "a loss": lambda private: pdprivacy.Pure(-1),
+    "a picture": lambda private: show.plots.draw(pd.DataFrame()),
+    "a file": lambda private: storage.save(pd.DataFrame(), "table.json"),
+    "a text": lambda private: export.markdown(pd.DataFrame()),
+    "groups of pandas": lambda private: pd.DataFrame({"age": [1]}).groupby("age").dp,
 }
 
 
@@ -134,6 +157,69 @@ def test_every_public_call_leaves_at_most_one_frame_of_the_package(dp, call):
         call(dp._frame)
     assert len(frames_of(caught.value)) <= 1
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+MODULES = [
+    pdprivacy,
+    *(one for name in pdprivacy.__all__ if inspect.ismodule(one := getattr(pdprivacy, name))),
+]
+BESIDE = [
+    *(accessor.DataFrameDP, accessor.SeriesDP, accessor.ProtectedDP, accessor.PlanDP),
+    *(ProtectedColumn, DateFields, releases.GroupBy, planning.GroupPlans),
+    *(batches.Batch, batches.Pending, batches.ReleasePlan, show.report.Report),
+    *(storage.save, storage.read_release, show.plots.draw, show.plots.draw_budget),
+    *(export.to_frame, export.markdown, export.latex, export.excel),
+]
+"""What users reach beside the names of these modules."""
+QUIET = {"__class_getitem__", "__del__", "__delattr__", "__getattribute__", "__init_subclass__", "__new__"}
+QUIET |= {"__post_init__", "__setattr__", "__dir__"}
+
+
+def functions_of(thing):
+    """The functions that a call of a public function, or of a public name of a class, enters first."""
+    if inspect.isfunction(thing):
+        yield thing.__name__, thing
+    if not inspect.isclass(thing) or issubclass(thing, BaseException):
+        return
+    for base in thing.__mro__:
+        if not base.__module__.startswith("pdprivacy.") or getattr(base, "_is_protocol", False):
+            continue
+        for name, member in list(vars(base).items()):
+            if type(member).__name__ == "_Late":  # made when it is first used
+                member = getattr(thing, name)
+            for part in ("__func__", "fget", "func"):
+                member = member if inspect.isfunction(member) else getattr(member, part, member)
+            quiet = name in QUIET or (name.startswith("_") and not name.startswith("__"))
+            if inspect.isfunction(member) and not quiet:
+                generated = member.__code__.co_filename.startswith("<") and name != "__init__"
+                if not generated:
+                    yield f"{base.__name__}.{name}", member
+
+
+def test_every_public_name_is_short():
+    public = [getattr(module, name) for module in MODULES for name in module.__all__]
+    found = dict(pair for thing in (*public, *BESIDE) for pair in functions_of(thing))
+    omits = "_rich_traceback_omit"
+    long = {name for name, function in found.items() if omits not in function.__code__.co_varnames}
+    assert long == {"_Accessor.__init__"}  # which stores the frame and raises nothing
+    assert len(found) > 400
+
+
+STEP = """
+def test_called():
+    stepped(body)(raw(), release_id="a")
+
+def body(private):
+    own = "mine"
+    {line}
+"""
+
+
+@pytest.mark.parametrize("line", ['private.dp.mean("age", epsilon=5)', 'raise KeyError("of the user")'])
+def test_the_frames_of_the_body_of_a_step_stay(line, tmp_path):
+    told = by_pytest(CODE + STEP.format(line=line), tmp_path)
+    assert "own        = 'mine'" in told
+    assert re.search(r"^>? +" + re.escape(line), told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("call", ["protect", "groups", "plan", "batch"])
@@ -222,26 +308,38 @@ def test_called():
 """
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_pytest_with_locals_shows_no_frame_of_the_package(call, tmp_path):
-    file = tmp_path / "test_of_user.py"
-    file.write_text(CODE + SUITE.format(call=call))
+def by_pytest(code, folder):
+    """What pytest tells of a test that fails, with local variables and without a frame of the package."""
+    file = folder / "test_of_user.py"
+    file.write_text(code)
     command = [sys.executable, "-m", "pytest", "--showlocals", "-p", "no:cacheprovider", "-q", str(file)]
     done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path)], capture_output=True, text=True, check=False, cwd=tmp_path
+        [*command, "--rootdir", str(folder)], capture_output=True, text=True, check=False, cwd=folder
     )
     assert "1 failed" in done.stdout
-    assert call in done.stdout
     assert not re.search(r"pdprivacy/[\w/]*\.py", done.stdout)
     assert "canary1" not in done.stdout
+    return done.stdout
 
 
-def test_rich_with_locals_shows_no_frame_of_the_package(dp):
+@pytest.mark.parametrize("call", CALLS)
+def test_pytest_with_locals_shows_no_frame_of_the_package(call, tmp_path):
+    assert call in by_pytest(CODE + SUITE.format(call=call), tmp_path)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_rich_with_locals_shows_no_frame_of_the_package(call):
     console = pytest.importorskip("rich.console", reason="rich is not installed")
     rich = pytest.importorskip("rich.traceback", reason="rich is not installed")
-    with pytest.raises(BudgetExceeded) as caught:
-        dp.mean("age", epsilon=5)
-    told = console.Console(record=True, width=200)
-    error = caught.value
-    told.print(rich.Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True))
-    assert "accessor.py" not in told.export_text()
+    names = {}
+    exec(CODE, names)
+    with pytest.raises(PrivacyError) as caught:
+        eval(call, names)
+    with open("/dev/null", "w") as nowhere:
+        told = console.Console(record=True, width=200, file=nowhere)
+        error = caught.value
+        told.print(rich.Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True))
+    text = told.export_text()
+    assert str(error).splitlines()[0][:60] in text
+    assert not re.search(r"pdprivacy/[\w/]*\.py:\d+ in", text)
+    assert "canary1" not in text

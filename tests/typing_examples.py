@@ -13,6 +13,7 @@ import pandas as pd
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, Metadata, ProtectedFrame
 from pdprivacy.accessor import PlanDP, ProtectedDP
+from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ProtectedColumn
 from pdprivacy.releases.batches import Batch, Pending, ReleasePlan
 from pdprivacy.releases.grouped import GroupBy
@@ -45,6 +46,11 @@ assert_type(private.dp.remaining(), float)
 assert_type(private["age"], ProtectedColumn)
 assert_type(private["age"] >= 18, ProtectedColumn)
 assert_type((private["age"] >= 18) & ~private["ill"], ProtectedColumn)
+assert_type(private["region"] == "north", ProtectedColumn)
+assert_type(private["region"] != "north", ProtectedColumn)
+assert_type(~(private["region"] == "north") | (private["age"] != 20), ProtectedColumn)
+assert_type(private[private["region"] == "north"], ProtectedFrame)
+assert_type(private.assign(north=private["region"] == "north"), ProtectedFrame)
 assert_type(private[private["age"] >= 18], ProtectedFrame)
 assert_type(private[["age", "ill"]], ProtectedFrame)
 assert_type(private.query("age >= 18"), ProtectedFrame)
@@ -103,6 +109,12 @@ assert_type(groups.count(weights="age", epsilon=1), "pd.Series[Any]")
 assert_type(groups.proportion("ill", weights="age", epsilon=1), pd.DataFrame)
 assert_type(private.dp.crosstab("region", "ill", weights="age", epsilon=1), pd.DataFrame)
 assert_type(private.dp.proportion("ill", weights="age", epsilon=1), "pd.Series[Any]")
+
+assert_type(private.dp.dr_ha("region", "ill", 1), Confidential)
+assert_type(private.dp.dr_ha("region", "ill", [0.1, 1]), "pd.Series[Any]")
+assert_type(private.dp.dr_ha("region", "ill", 1, average=None), "pd.Series[Any]")
+assert_type(private.dp.dr_ha("region", "ill", [0.1, 1], average=None), pd.DataFrame)
+assert_type(private.dp.dr_ha("region", "ill", 1, method="monte_carlo", draws=10), pd.DataFrame)
 
 assert_type(private.dp.split(1, into=2), list[Fraction])
 assert_type(pdprivacy.combine(mean, within=0), pd.DataFrame)

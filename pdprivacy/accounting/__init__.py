@@ -34,7 +34,7 @@ from pdprivacy.accounting.rules import (
     zcdp_of,
     zcdp_rho,
 )
-from pdprivacy.errors import short_functions
+from pdprivacy.errors import short_public
 
 __all__ = [
     "Accounting",
@@ -70,4 +70,4 @@ __all__ = [
     "zcdp_rho",
 ]
 
-short_functions(sys.modules[__name__], __all__)
+short_public(sys.modules[__name__], __all__)

@@ -29,7 +29,7 @@ here; its ``LaplaceBoundedDomain`` is the recalibrated "truncated" Laplace mecha
 import sys
 from typing import Literal, TypeAlias
 
-from pdprivacy.errors import short_functions
+from pdprivacy.errors import short_public
 from pdprivacy.mechanism.additive import Additive, Mechanism
 from pdprivacy.mechanism.discrete_gaussian import DiscreteGaussian, discrete_gaussian_delta
 from pdprivacy.mechanism.exponential import ExponentialMechanism, NoisyMax, PermuteAndFlip
@@ -79,4 +79,4 @@ __all__ = [
     "truncated_laplace_scale",
 ]
 
-short_functions(sys.modules[__name__], __all__)
+short_public(sys.modules[__name__], __all__)

@@ -34,7 +34,12 @@ from pdprivacy.hints import EXAMPLES, own, unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
+_PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
+"""The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
+
 _SAVE = "release it first, {}, and use the result"
+_READING = ("head", "tail", "first", "last", "truncate", "iloc", "loc", "at", "iat", "take", "xs")
+"""Methods of pandas that show records."""
 
 
 @short_tracebacks
@@ -57,10 +62,14 @@ class Opaque:
         return OpaqueFrameError(f"{what} reads cells, and {self._kind} shows none.", instead)
 
     def _example_call(self, method: str) -> str:
-        """A call of a release, of declared columns where some are."""
+        """Return a call of a method with declared columns; of `count` where none fits."""
         columns = self._declared().columns
         texts = (own(EXAMPLES.get(name, ""), columns) for name in (method, "describe", "value_counts"))
         return next(filter(None, texts), EXAMPLES["count"])
+
+    def _offered(self) -> Iterable[str]:
+        """The names of the methods under ``.dp``."""
+        return EXAMPLES
 
     if not TYPE_CHECKING:  # a type checker refuses unknown names itself
 
@@ -70,17 +79,22 @@ class Opaque:
             raise self._missing_attribute(name)
 
     def _missing_attribute(self, name: str) -> PrivacyError:
-        if name in REFUSED:
+        if name in REFUSED and name not in _READING:
             return refusal(name)
         release = self._example_call("mean" if name == "dp" else name)
         if name in EXAMPLES or name == "dp":
             return self._opaque_error(repr(name), release)
+        if name in self._offered():
+            return self._opaque_error(repr(name), f"private.dp.{name}")
         if name in self._declared():
             return self._opaque_error(repr(name), f"a column is private[{name!r}], and {release} releases it")
         if hasattr(pd.DataFrame, name) or hasattr(pd.Series, name):
             return self._opaque_error(repr(name), _SAVE.format(release))
         public = (known for known in dir(type(self)) if not known.startswith("_"))
         return unknown(type(self).__name__, name, [*public, *EXAMPLES])
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
     def __len__(self) -> int:
         raise self._opaque_error("len()", EXAMPLES["count"])
@@ -145,6 +159,20 @@ def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Pr
         return self._of(ast.BoolOp(symbol(), parts))
 
     return method
+
+
+def check_constants(hint: str, *given: object) -> None:
+    """Refuse constants of a row step that are not plain Python values; those of lists and mappings, too."""
+    for value in given:
+        if isinstance(value, Mapping):
+            check_constants(hint, *value.values())
+        elif isinstance(value, list | tuple):
+            check_constants(hint, *value)
+        elif type(value) not in (*_PLAIN, range):
+            raise ParameterError(
+                f"A protected frame takes plain Python values alone as constants (got {kind(value)}).",
+                f'{hint}; of a released number x, float(x); of a date, "2020-01-31".',
+            )
 
 
 @short_tracebacks
@@ -236,7 +264,7 @@ class ProtectedColumn(Opaque):
             return value._node
         if type(value) in (datetime.date, datetime.datetime):
             return ast.Constant(str(value))
-        if value is not None and type(value) not in (bool, int, float, str):
+        if type(value) not in _PLAIN:
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
                 'private["age"] >= 18, private["when"] >= "2020-01-31"; of a released number x, float(x).',
@@ -251,8 +279,14 @@ class ProtectedColumn(Opaque):
     __le__ = _comparison(ast.LtE)
     __gt__ = _comparison(ast.Gt)
     __ge__ = _comparison(ast.GtE)
-    __eq__ = _comparison(ast.Eq)  # type: ignore[assignment]
-    __ne__ = _comparison(ast.NotEq)  # type: ignore[assignment]
+    if TYPE_CHECKING:  # pyright takes the types of methods alone in place of those of object
+
+        def __eq__(self, other: object) -> ProtectedColumn: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> ProtectedColumn: ...  # type: ignore[override]
+    else:
+        __eq__ = _comparison(ast.Eq)
+        __ne__ = _comparison(ast.NotEq)
+
     __and__ = __rand__ = _boolean(ast.And)
     __or__ = __ror__ = _boolean(ast.Or)
 

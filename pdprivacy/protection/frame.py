@@ -16,7 +16,7 @@ from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_tracebacks
 from pdprivacy.hints import with_hints
-from pdprivacy.protection.column import Opaque, ProtectedColumn
+from pdprivacy.protection.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.protection.protected import Protected, Step
 from pdprivacy.types import Integers, Labels, Mask
 
@@ -76,6 +76,9 @@ class ProtectedFrame(Opaque):
     def _declared(self) -> Domain:
         return self._protected.domain
 
+    def _offered(self) -> list[str]:
+        return [name for name in dir(type(self.dp)) if not name.startswith("_")]
+
     @property
     def columns(self) -> pd.Index[Any]:
         """The names of the declared columns."""
@@ -90,6 +93,11 @@ class ProtectedFrame(Opaque):
     def _after(self, transform: Transform, condition: str | None = None) -> ProtectedFrame:
         protected = self._protected.admitted(transform.text.partition("(")[0])
         return ProtectedFrame(transformed(protected, transform, condition))
+
+    def _with(self, transform: Transform, *constants: object) -> ProtectedFrame:
+        """The frame after a step with these constants."""
+        check_constants(self._example_call(transform.text.partition("(")[0]), *constants)
+        return self._after(transform)
 
     def _filtered(self, condition: str | Syntax) -> ProtectedFrame:
         made = steps.query(self._protected.domain, condition)
@@ -171,7 +179,8 @@ class ProtectedFrame(Opaque):
         >>> private.clip(upper=80).dp.domain["age"].bounds("mean")
         (0.0, 80.0)
         """
-        return self._after(steps.clip(self._protected.domain, lower, upper, columns=columns))
+        made = steps.clip(self._protected.domain, lower, upper, columns=columns)
+        return self._with(made, lower, upper)
 
     @with_hints
     def assign(
@@ -199,7 +208,7 @@ class ProtectedFrame(Opaque):
             name: self._owned(value) if isinstance(value, ProtectedColumn) else value
             for name, value in expressions.items()
         }
-        return self._after(steps.assign(self._protected.domain, given, bounds))
+        return self._with(steps.assign(self._protected.domain, given, bounds), bounds)
 
     @with_hints
     def cut(
@@ -239,7 +248,7 @@ class ProtectedFrame(Opaque):
             include_lowest=include_lowest,
             freq=freq,
         )
-        return self._after(made)
+        return self._with(made, bins, labels)
 
     @with_hints
     def recode(self, column: Hashable, mapping: Mapping[Any, Any]) -> ProtectedFrame:
@@ -256,7 +265,8 @@ class ProtectedFrame(Opaque):
         >>> private.recode("region", {"north": "up"}).dp.domain["region"].categories
         ('up', 'south')
         """
-        return self._after(steps.recode(self._protected.domain, column, mapping))
+        made = steps.recode(self._protected.domain, column, mapping)
+        return self._with(made, *mapping, mapping)
 
     @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:
@@ -305,7 +315,7 @@ class ProtectedFrame(Opaque):
         >>> private.fillna({"age": 40}).dp.domain["age"].nullable
         False
         """
-        return self._after(steps.fillna(self._protected.domain, value))
+        return self._with(steps.fillna(self._protected.domain, value), value)
 
     @with_hints
     def dropna(self, subset: Labels | None = None, *, how: Literal["any", "all"] = "any") -> ProtectedFrame:

@@ -27,7 +27,7 @@ array([0.375, 0.5  ])
 
 import sys
 
-from pdprivacy.errors import short_functions
+from pdprivacy.errors import short_public
 from pdprivacy.risk.compositions import Average, Cells, HasCdf, NoNoise, OnlyNoise
 from pdprivacy.risk.disclosure import Method, dr_ha
 from pdprivacy.risk.exact_risk import expected_cost
@@ -52,4 +52,4 @@ __all__ = [
     "size_distribution",
 ]
 
-short_functions(sys.modules[__name__], __all__)  # here, because it is imported when it is first used
+short_public(sys.modules[__name__], __all__)  # here, because it is imported when it is first used

@@ -9,6 +9,7 @@ import io
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import checks, metadata
-from pdprivacy.errors import MissingExtraError, ParameterError, got
+from pdprivacy.errors import MissingExtraError, ParameterError, got, short_public
 from pdprivacy.metadata import check_release
 from pdprivacy.show.markup import ShownCells, Spanning, Table
 from pdprivacy.show.numbers import plain
@@ -261,3 +262,6 @@ def _put(cell: Any, value: Any, shown: str = "") -> None:
     elif text := plain(value):
         cell.value, cell.data_type = text, "s"
         cell.quotePrefix = text.startswith("=")
+
+
+short_public(sys.modules[__name__], ("excel", "latex", "markdown", "to_frame"))

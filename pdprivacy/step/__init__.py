@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -25,6 +26,7 @@ from pdprivacy.errors import (
     ParameterError,
     StepError,
     got,
+    shorten_from,
 )
 from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
@@ -124,9 +126,15 @@ def release_step(
 
         @functools.wraps(body)
         def step(*args: Any, release_id: str | None = None, **kwargs: Any) -> Any:
-            bound = inspect.signature(body).bind(*args, **kwargs)
-            bound.apply_defaults()
-            return _Run(declared, body, bound, release_id).result()
+            __tracebackhide__ = _rich_traceback_omit = True
+            handled = sys.exc_info()[1]
+            try:
+                bound = inspect.signature(body).bind(*args, **kwargs)
+                bound.apply_defaults()
+                return _Run(declared, body, bound, release_id).result()
+            except BaseException as error:
+                shorten_from(body, error, handled)
+                raise
 
         step.__signature__ = signature  # type: ignore[attr-defined]
         return step

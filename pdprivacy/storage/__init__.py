@@ -15,6 +15,7 @@ import gzip
 import io
 import json
 import os
+import sys
 import uuid
 import zlib
 from collections.abc import Callable, Mapping
@@ -27,7 +28,14 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from pdprivacy import checks, disk
-from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, check_one_of, got
+from pdprivacy.errors import (
+    MetadataError,
+    MissingExtraError,
+    ParameterError,
+    check_one_of,
+    got,
+    short_public,
+)
 from pdprivacy.metadata import KEY, Released, check_release
 from pdprivacy.storage import shapes
 from pdprivacy.storage.shapes import SHAPE, Json, attempt, verified
@@ -455,3 +463,6 @@ def _columns(grid: Texts, shape: Json) -> list[Any]:
         [NUMBERS[pd.api.types.pandas_dtype(dtype).kind](text) for text in column]
         for column, dtype in zip(columns, dtypes, strict=True)
     ]
+
+
+short_public(sys.modules[__name__], ("read_release", "save"))

@@ -23,7 +23,7 @@ the privacy-utility tradeoff".
 
 import sys
 
-from pdprivacy.errors import short_functions
+from pdprivacy.errors import short_public
 from pdprivacy.suppression.amplification import (
     outlier_delta,
     outlier_epsilon,
@@ -82,4 +82,4 @@ __all__ = [
     "without_replacement",
 ]
 
-short_functions(sys.modules[__name__], __all__)
+short_public(sys.modules[__name__], __all__)

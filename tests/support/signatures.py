@@ -41,7 +41,18 @@ Changes = tuple[Mapping[str, str], str]
 """Parameters that a type checker is told otherwise, as text, and what is returned then."""
 
 LISTED = "columns: list[Any] | pd.Index[Any]"
+ONE_EPSILON, EPSILONS = "epsilon: Rational", "epsilon: Sequence[Rational]"
+EACH_CELL = "average: None = ..."
+OVER_CELLS = "average: risk.Average = 'cells'"
+COMPUTED = "method: Literal['exact', 'published'] = 'exact'"
 OVERLOADS: Mapping[str, tuple[Changes, ...]] = {
+    "dr_ha": (
+        ({"epsilon": ONE_EPSILON, "average": OVER_CELLS, "method": COMPUTED}, "Confidential"),
+        ({"epsilon": EPSILONS, "average": OVER_CELLS, "method": COMPUTED}, SERIES),
+        ({"epsilon": ONE_EPSILON, "average": EACH_CELL, "method": COMPUTED}, SERIES),
+        ({"epsilon": EPSILONS, "average": EACH_CELL, "method": COMPUTED}, FRAME),
+        ({"method": "method: Literal['monte_carlo'] = ..."}, FRAME),
+    ),
     "quantile": (
         ({"q": "q: Rational = 0.5"}, SERIES),
         ({"q": "q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..."}, FRAME),

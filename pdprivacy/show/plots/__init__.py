@@ -6,12 +6,13 @@ are those of Okabe and Ito; dashes, markers, hatches and shades tell the same th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pdprivacy.errors import MetadataError
+from pdprivacy.errors import MetadataError, short_public
 from pdprivacy.metadata import recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
@@ -91,3 +92,6 @@ def _released(cube: Cube, ax: Axes | None) -> Any:
     if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):
         return draw_table(cube, ax)
     return draw_counts(cube, ax) if counted else draw_numbers(cube, ax)
+
+
+short_public(sys.modules[__name__], __all__)

@@ -19,7 +19,14 @@ import pandas as pd
 from pdprivacy import checks, metadata
 from pdprivacy.checks import check_name
 from pdprivacy.domain import Domain
-from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got, short_traceback
+from pdprivacy.errors import (
+    MetadataError,
+    ParameterError,
+    check_one_of,
+    got,
+    short_traceback,
+    short_tracebacks,
+)
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
@@ -38,6 +45,7 @@ ALL, OWNER = 0o666, 0o600
 """File permissions, before the umask."""
 
 
+@short_tracebacks
 @dataclass(frozen=True)
 class Report:
     """A report: one self-contained page of HTML.

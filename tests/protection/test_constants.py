@@ -1,0 +1,82 @@
+"""Constants of row steps are plain Python values: those of NumPy and pandas may be cells, and are refused."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy import Column, Domain
+from pdprivacy.errors import ParameterError
+
+DOMAIN = Domain(
+    (
+        Column("hours", "integer", lower=0, upper=120),
+        Column("zone", "category", categories=("n", "s")),
+        Column("pay", "float", lower=0, upper=100, nullable=True),
+    )
+)
+FRAME = pd.DataFrame({"hours": [31, 54], "zone": ["n", "s"], "pay": [1.5, None]})
+CELL = FRAME["hours"].max()
+CALLS = {
+    "clip": lambda frame: frame.clip(upper=CELL),
+    "clip of a column": lambda frame: frame.clip(lower={"hours": CELL}),
+    "fillna": lambda frame: frame.fillna({"pay": FRAME["pay"].mean() * np.float64(1)}),
+    "fillna of all": lambda frame: frame.select(["pay"]).fillna(np.float64(3)),
+    "edges": lambda frame: frame.cut("hours", [0, FRAME["hours"].median() * np.float64(1), 120]),
+    "an array of edges": lambda frame: frame.cut("hours", np.array([0, 40, 120])),
+    "labels": lambda frame: frame.cut("hours", [0, 40, 120], labels=[np.str_("low"), "high"]),
+    "an image": lambda frame: frame.recode("zone", {"n": np.str_("x")}),
+    "a label": lambda frame: frame.recode("zone", {np.str_("n"): "x"}),
+    "bounds": lambda frame: frame.assign(bounds={"more": (0, CELL)}, more="hours + 1"),
+    "under dp": lambda frame: frame.dp.clip(upper=CELL),
+}
+
+
+@pytest.fixture
+def private():
+    return pdprivacy.protect(FRAME, DOMAIN, epsilon=1)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_constant_that_may_be_a_cell_is_refused(private, call):
+    with pytest.raises(ParameterError, match="plain Python values alone") as caught:
+        call(private)
+    assert "54" not in str(caught.value)
+    assert "age" not in str(caught.value)
+
+
+def test_plain_constants_are_taken(private):
+    assert private.clip(upper={"hours": 80, "pay": 9.5}).dp.domain["pay"].upper == 9.5
+    assert private.cut("hours", range(0, 121, 40), labels=["a", "b", "c"]).dp.domain["hours"].categories
+    assert private.recode("zone", {"n": None}).dp.domain["zone"].nullable
+    assert not private.fillna({"pay": 3}).dp.domain["pay"].nullable
+
+
+@pytest.mark.parametrize("end", ["2020-06-01", datetime.date(2020, 6, 1), datetime.datetime(2020, 6, 1)])
+def test_dates_are_the_same_for_columns_and_frames(end):
+    days = pdprivacy.read_schema(_dates())
+    private = pdprivacy.protect(pd.DataFrame({"when": pd.to_datetime(["2020-02-29"])}), days, epsilon=1)
+    assert private.clip(upper=end).dp.domain == private.clip(upper={"when": "2020-06-01"}).dp.domain
+    assert isinstance(private[private["when"] <= end], pdprivacy.ProtectedFrame)
+    for given in (pd.Timestamp(end), np.datetime64("2020-06-01")):
+        with pytest.raises(ParameterError):
+            private.clip(upper=given)
+        with pytest.raises(ParameterError):
+            private[private["when"] <= given]
+
+
+def _dates():
+    import pandera.pandas as pa
+
+    check = pa.Check.in_range("2020-01-01", "2020-12-31")
+    return pa.DataFrameSchema({"when": pa.Column("datetime64[ns]", check, metadata={"dp": {}})})
+
+
+def test_a_column_and_a_frame_are_formatted_as_their_text(private):
+    column = private["hours"] + 1
+    assert f"{column:>20}" == str(column).rjust(20)
+    assert f"{private}" == f"{private:}" == str(private)
