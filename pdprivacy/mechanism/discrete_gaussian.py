@@ -22,7 +22,7 @@ from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
 from pdprivacy.mechanism.support import Bounding
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, positive
+from pdprivacy.privacy import Approx, Rational
 from pdprivacy.types import Floats, Integers
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _sum_gain(sigma: float, squared: int, moves: int) -> float:
     return math.exp((min(moves, squared) - 1) * (math.log1p(ripple) - math.log1p(-ripple)))
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class DiscreteGaussian(Discrete):
     """Discrete Gaussian noise on the integers: (epsilon, delta)-differentially private.
 
@@ -195,14 +195,12 @@ class DiscreteGaussian(Discrete):
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
-        loss = Approx(epsilon, delta)
+        cost = Approx(epsilon, delta)
         check_one_of("calibration", calibration, ("exact", "zcdp"))
-        sens = positive(sensitivity, "sensitivity")
-        fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._state(sens, bounds, bounding, l0_sensitivity, **fields)
-        if calibration == "exact" and self.l0_sensitivity in (None, 1):
+        if calibration == "exact" and l0_sensitivity in (None, 1):
             whole_sensitivity(sensitivity)
-        self._settle(self.grid)
+        fields = {"delta": cost.delta, "calibration": calibration}
+        self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         moves, exact = self.l0_sensitivity or 1, self.calibration == "exact"
@@ -236,7 +234,7 @@ class DiscreteGaussian(Discrete):
         share = root_above(part.l2_squared / part.weight)
         moved = Fraction(part.l1) if exact and part.moves == 1 else share
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": "exact" if exact else "zcdp"}
-        return cls._for_part(part, request, moved, **fields)._settle(cls.grid)
+        return cls._for_part(part, request, sensitivity=moved, **fields)
 
     @property
     def multiplier(self) -> Fraction:
