@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
@@ -15,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.checks import doubles, instance, proportion, real, reals, whole
+from pdprivacy.checks import doubles, flag, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import support
-from pdprivacy.mechanism.support import NO_BOUNDS, Bounding, Bounds
+from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.types import Floats, Integers, Whole
@@ -93,7 +92,7 @@ def remembered(function: F) -> F:
 
     Raises ParameterError where an argument has no hash, and where a number has no double.
     """
-    cache = functools.lru_cache(maxsize=1024)(function)
+    kept = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -103,7 +102,7 @@ def remembered(function: F) -> F:
             pass
         else:
             with contextlib.suppress(ArithmeticError):
-                return cache(*args, **options)
+                return kept(*args, **options)
         raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
 
     return cast("F", called)
@@ -121,13 +120,15 @@ def _width(part: Part) -> Fraction | None:
     return part.upper - part.lower
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Additive:
     """Noise of a `Distribution`, added on a grid and kept within `Bounds`.
 
-    ``limits``: the bounds of what is released, and how they are kept. ``l0_sensitivity``: in how many numbers
-    neighbours may differ; None where it is not stated. ``grid``: the step of the noise. ``exact``: whether
-    values must lie on the grid; others are rounded to it. ``steps``: the scale of the noise in steps.
+    The fields are the arguments of the constructor, checked and exact; a grid that was found is one of them,
+    so that ``dataclasses.replace`` keeps it. ``bounds``, ``bounding``: the bounds of what is released, and
+    how they are kept. ``l0_sensitivity``: in how many numbers neighbours may differ; None where it is not
+    stated. ``grid``: the step of the noise. ``exact``: whether values must lie on the grid; others are
+    rounded to it.
 
     Without ``bounding`` distributions are those of the noise, shifted to ``s`` where one is given. With it,
     they are those of the released number for the statistic ``s``, which is needed then.
@@ -147,11 +148,13 @@ class Additive:
 
     epsilon: Fraction
     sensitivity: Fraction
-    limits: Bounds
+    bounds: tuple[float | Fraction, float | Fraction] | None
+    """Lower and upper bound of what is released, infinite where a side is open; None without."""
+    bounding: Bounding | None
+    """The bounding method: "truncated", "clamp", or None without bounds."""
     l0_sensitivity: int | None
-    grid: Fraction
-    exact: bool
-    steps: Fraction
+    grid: Fraction = field(init=False, repr=False)
+    exact: bool = field(init=False, repr=False)
 
     @property
     def multiplier(self) -> Fraction | None:
@@ -186,22 +189,12 @@ class Additive:
         """
         raise NotImplementedError
 
-    def _set_sensitivity(
-        self, sensitivity: Fraction, bounds: Any, bounding: Any, l0_sensitivity: Any, **fields: Any
-    ) -> None:
-        """Check and set the arguments of a user."""
-        if l0_sensitivity is not None:
-            hint = "l0_sensitivity=1 for cells that share no record."
-            l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
-        self._set_limits(Bounds.of(bounds, bounding), sensitivity, l0_sensitivity, **fields)
-
     @classmethod
-    def _for_part(cls, part: Part, request: Request, sensitivity: Fraction, **fields: Any) -> Self:
-        """Return a mechanism without its scale, with all bounds of a part that the scale depends on.
+    def _for_part(cls, part: Part, request: Request, **arguments: Any) -> Self:
+        """Return a mechanism with all bounds of a part that its scale depends on.
 
         Clamped noise need not know its bounds. Raises ParameterError where the part has no bounds to keep.
         """
-        limits = NO_BOUNDS
         if request.bounding is not None:
             if part.limits is None and part.lower is None and part.upper is None:
                 raise ParameterError(
@@ -209,15 +202,28 @@ class Additive:
                 )
             if request.bounding == "truncated":
                 width = _width(part)
-                limits = Bounds(Fraction(0), None if cls.truncation_is_free else width, "truncated")
-        mechanism = cls.__new__(cls)
-        mechanism._set_limits(limits, sensitivity, part.l0, **fields)
-        return mechanism
+                arguments["bounds"] = (0, None if cls.truncation_is_free else width)
+                arguments["bounding"] = "truncated"
+        return cls(l0_sensitivity=part.l0, **arguments)
 
-    def _set_limits(
-        self, limits: Bounds, sensitivity: Fraction, l0_sensitivity: int | None, **fields: Any
+    def _set(
+        self,
+        epsilon: Rational,
+        sensitivity: Rational,
+        bounds: Any,
+        bounding: Any,
+        l0_sensitivity: int | None,
+        **fields: Any,
     ) -> None:
-        """Set fields that are checked but for bounds that the mechanism or its sensitivity do not fit."""
+        """Set the fields to the arguments of a user, after a check of those that all mechanisms have.
+
+        Raises ParameterError for bounds that the mechanism or its sensitivity do not fit.
+        """
+        cost, moved = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
+        if l0_sensitivity is not None:
+            hint = "l0_sensitivity=1 for cells that share no record."
+            l0_sensitivity = whole(l0_sensitivity, "l0_sensitivity", 1, hint=hint)
+        limits = Bounds.of(bounds, bounding)
         if limits.bounding is not None:
             if limits.bounding == "truncated" and not self.truncatable:
                 raise ParameterError(
@@ -225,9 +231,23 @@ class Additive:
                     "is not known.",
                     'bounding="clamp", or mechanism="laplace".',
                 )
-            limits.check_sensitivity(sensitivity, l0_sensitivity)
+            limits.check_sensitivity(moved, l0_sensitivity)
             limits = limits.whole() if self.integer else limits
-        vars(self).update(fields, sensitivity=sensitivity, limits=limits, l0_sensitivity=l0_sensitivity)
+        fields |= {"epsilon": cost, "sensitivity": moved, "l0_sensitivity": l0_sensitivity}
+        for name, value in {**fields, "bounds": limits.stated, "bounding": limits.bounding}.items():
+            object.__setattr__(self, name, value)
+
+    @functools.cached_property
+    def limits(self) -> Bounds:
+        """The bounds of what is released, exact, and how they are kept."""
+        return Bounds.of(self.bounds, self.bounding)
+
+    @functools.cached_property
+    def steps(self) -> Fraction:
+        """The scale of the noise in grid steps, exact."""
+        return self._scale(
+            self.sensitivity_in_steps, None if self.bounding is None else self._width(self.grid)
+        )
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         """Return the scale that noise needs for a sensitivity and a range (None: open), in their unit."""
@@ -236,15 +256,6 @@ class Additive:
     def _width(self, grid: Fraction) -> Fraction | int | None:
         """Return the range within the bounds in grid steps; None where a side is open."""
         return self.limits.steps(grid)
-
-    def _set_grid(self, grid: Fraction, exact: bool = True) -> Self:
-        """Set the grid, and the scale on it; return the mechanism."""
-        vars(self).update(grid=grid, exact=exact)
-        width = None if self.limits.bounding is None else self._width(grid)
-        steps = self._scale(self.sensitivity_in_steps, width)
-        support.check_drawable(steps, grid, self.integer)
-        vars(self).update(steps=steps)
-        return self
 
     @property
     def sensitivity_in_steps(self) -> Fraction:
@@ -264,24 +275,12 @@ class Additive:
         """
         if bounding is None or (bounding == "truncated" and not self.truncation_is_free):
             return self
-        twin = copy.copy(self)
-        twin._set_sensitivity(self.sensitivity, bounds, bounding, l0_sensitivity)
-        return twin
+        return replace(self, bounds=bounds, bounding=bounding, l0_sensitivity=l0_sensitivity)
 
     @functools.cached_property
     def distribution(self) -> Distribution:
         """The distribution of the noise before any bounding."""
         raise NotImplementedError
-
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of what is released, infinite where a side is open; None without."""
-        return None if self.limits.bounding is None else (self.limits.lo, self.limits.hi)
-
-    @property
-    def bounding(self) -> Bounding | None:
-        """The bounding method: "truncated", "clamp", or None without bounds."""
-        return self.limits.bounding
 
     @property
     def std(self) -> float:
@@ -395,22 +394,32 @@ class Additive:
             )
 
 
+@dataclass(frozen=True)
 class Continuous(Additive):
     """Noise of a continuous distribution, whose values are rounded to a grid that is given or found."""
 
     whole_on_grid: ClassVar[bool] = True
     """Whether the sensitivity must be a whole number of steps of a grid that is given."""
 
-    def _place(self, grid: Rational | None) -> None:
-        """Set the scale on a grid that is given or found."""
-        if grid is None:
-            step = self._default_grid(self._scale(self.sensitivity, self.limits.width))
-        else:
-            step = support.check_grid(grid, self.sensitivity if self.whole_on_grid else None)
-        self._set_grid(step, exact=grid is not None)
+    grid: Fraction
+    exact: bool
 
-    def _default_grid(self, plain: Fraction) -> Fraction:
-        """Return the grid where none is given, for noise of this scale."""
+    def _set(self, *arguments: Any, **fields: Any) -> None:
+        """Set the fields, of which the grid is given or found."""
+        grid, exact = fields["grid"], fields["exact"]
+        fields["exact"] = grid is not None if exact is None else flag(exact, "exact")
+        super()._set(*arguments, **fields)
+        if grid is None:
+            step = self._default_grid()
+        else:
+            whole_steps = self.exact and self.whole_on_grid
+            step = support.check_grid(grid, self.sensitivity if whole_steps else None)
+        object.__setattr__(self, "grid", step)
+        support.check_drawable(self.steps, self.grid)
+
+    def _default_grid(self) -> Fraction:
+        """Return the grid where none is given."""
+        plain = self._scale(self.sensitivity, self.limits.width)
         return power_below(min(self.sensitivity, plain)) / ((1 << support.GRID_BITS) * support.ROUNDING_STEPS)
 
     def pdf(self, x: ArrayLike, s: ArrayLike | None = None) -> Floats:
@@ -484,6 +493,10 @@ class Discrete(Additive):
     integer = True
     grid = Fraction(1)
     exact = True
+
+    def _set(self, *arguments: Any, **fields: Any) -> None:
+        super()._set(*arguments, **fields)
+        support.check_drawable(self.steps, self.grid, integer=True)
 
     def _width(self, grid: Fraction) -> int | None:  # noqa: ARG002
         return None if self.limits.width is None else int(self.limits.width)

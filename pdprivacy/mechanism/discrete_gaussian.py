@@ -22,7 +22,7 @@ from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
 from pdprivacy.mechanism.support import Bounding
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, positive
+from pdprivacy.privacy import Approx, Rational
 from pdprivacy.types import Floats, Integers
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _sum_gain(sigma: float, squared: int, l0: int) -> float:
     return math.exp((min(l0, squared) - 1) * (math.log1p(ripple) - math.log1p(-ripple)))
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class DiscreteGaussian(Discrete):
     """Discrete Gaussian noise on the integers: (epsilon, delta)-differentially private.
 
@@ -195,14 +195,12 @@ class DiscreteGaussian(Discrete):
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
-        loss = Approx(epsilon, delta)
+        cost = Approx(epsilon, delta)
         check_one_of("calibration", calibration, ("exact", "zcdp"))
-        sens = positive(sensitivity, "sensitivity")
-        fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
-        if calibration == "exact" and self.l0_sensitivity in (None, 1):
+        if calibration == "exact" and l0_sensitivity in (None, 1):
             whole_sensitivity(sensitivity)
-        self._set_grid(self.grid)
+        fields = {"delta": cost.delta, "calibration": calibration}
+        self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         l0, exact = self.l0_sensitivity or 1, self.calibration == "exact"
@@ -215,13 +213,13 @@ class DiscreteGaussian(Discrete):
                 f"(got {float(moved):g}).",
                 'calibration="zcdp", which is for any.',
             )
-        sigmas = []
+        found = []
         if exact:
-            sigmas.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
+            found.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
             rho = zcdp_rho(self.epsilon, self.delta)
-            sigmas.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
-        return min(sigmas)
+            found.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
+        return min(found)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
@@ -236,7 +234,7 @@ class DiscreteGaussian(Discrete):
         share = root_above(part.l2_squared / part.weight)
         moved = Fraction(part.l1) if exact and part.l0 == 1 else share
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": "exact" if exact else "zcdp"}
-        return cls._for_part(part, request, moved, **fields)._set_grid(cls.grid)
+        return cls._for_part(part, request, sensitivity=moved, **fields)
 
     @property
     def multiplier(self) -> Fraction:

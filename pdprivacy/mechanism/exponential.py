@@ -8,9 +8,9 @@ one record more or less is a neighbour. Then half the noise is enough.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -57,7 +57,7 @@ def _checked(scores: Any) -> Integers:
     return array.astype(np.int64)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class _Selection:
     """A mechanism that selects a candidate by its score."""
 
@@ -65,27 +65,35 @@ class _Selection:
     sensitivity: Fraction
     monotone: bool
 
+    def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
+
+    @property
+    def _moved(self) -> Fraction:
+        """How far the difference of two scores moves between neighbours."""
+        return self.sensitivity * (1 if self.monotone else 2)
+
     @property
     def loss(self) -> Pure:
         """The privacy loss of one selection."""
         return Pure(self.epsilon)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class _Decaying(_Selection):
-    """A mechanism that weighs a score u as exp(u / scale).
-
-    ``steps``: the scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores.
-    """
-
-    steps: Fraction
+    """A mechanism that weighs a score u as exp(u / scale)."""
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        eps, moved = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        steps = moved * (1 if flag(monotone, "monotone") else 2) / eps
-        if not 1 / LARGEST_SCALE <= steps <= LARGEST_SCALE:
+        super().__init__(epsilon, sensitivity, monotone)
+        if not 1 / LARGEST_SCALE <= self.steps <= LARGEST_SCALE:
             raise ParameterError("The scale of the selection must be between 1e-100 and 1e100.")
-        vars(self).update(epsilon=eps, sensitivity=moved, monotone=bool(monotone), steps=steps)
+
+    @cached_property
+    def steps(self) -> Fraction:
+        """The scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores."""
+        return self._moved / self.epsilon
 
     @property
     def scale(self) -> float:
@@ -202,15 +210,15 @@ class PermuteAndFlip(_Decaying):
             np.exp((array - array.max()) / self.scale), return_inverse=True, return_counts=True
         )
         nodes, weights = _quadrature()
-        integrals = np.zeros(len(coins))
+        found = np.zeros(len(coins))
         size = max(AT_ONCE // len(coins), 1)
         for start in range(0, len(nodes), size):
             logs = np.log1p(-np.outer(nodes[start : start + size], coins))
-            integrals += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
-        return np.asarray((coins * integrals)[which])
+            found += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
+        return np.asarray((coins * found)[which])
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class NoisyMax(_Selection):
     """Report noisy max with discrete Laplace noise: the first candidate with the largest noisy score.
 
@@ -242,13 +250,15 @@ class NoisyMax(_Selection):
     """
 
     name: ClassVar[str] = "noisy_max"
-    noise: Geometric
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        flag(monotone, "monotone")
-        moved = whole_sensitivity(sensitivity)
-        noise = Geometric(epsilon, moved if monotone else 2 * moved)
-        vars(self).update(epsilon=noise.epsilon, sensitivity=moved, monotone=bool(monotone), noise=noise)
+        super().__init__(epsilon, whole_sensitivity(sensitivity), monotone)
+        Geometric(self.epsilon, self._moved)  # noise that cannot be drawn is refused
+
+    @cached_property
+    def noise(self) -> Geometric:
+        """The noise of each score."""
+        return Geometric(self.epsilon, self._moved)
 
     @property
     def scale(self) -> float:
@@ -290,7 +300,7 @@ SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {
 """The mechanisms that weigh scores, by name."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Choosing:
     """Parameters of a selection: its cost, mechanism and noise, checked before anything is charged.
 
@@ -309,7 +319,8 @@ class Choosing:
     'permute_and_flip'
     """
 
-    cost: Pure | Approx
+    epsilon: Fraction
+    delta: Fraction
     mechanism: SelectionName
     noise: SelectionNoise | None
     releases: int
@@ -338,13 +349,18 @@ class Choosing:
                 "'delta' is for Gaussian noise, and needed there.",
                 'mechanism="noisy_max", noise="gaussian", delta=1e-6.',
             )
-        vars(self).update(cost=cost, mechanism=mechanism, noise=noise, releases=releases)
+        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "mechanism": mechanism, "noise": noise}
+        for name, value in {**fields, "releases": releases}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of all releases together."""
+        return loss(self.epsilon, self.delta)
 
     def with_cost(self, cost: Pure | Approx) -> Choosing:
         """The same selection at another cost."""
-        return Choosing(
-            cost.epsilon, cost.delta, mechanism=self.mechanism, noise=self.noise, releases=self.releases
-        )
+        return replace(self, epsilon=cost.epsilon, delta=cost.delta)
 
     @property
     def drawn(self) -> str:

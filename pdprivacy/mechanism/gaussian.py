@@ -23,7 +23,7 @@ from pdprivacy.mechanism.support import (
     release_grid,
 )
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, check_delta, positive
+from pdprivacy.privacy import Approx, Rational, check_delta
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     return Fraction((math.sqrt(z * z + 2 * eps) - z) / (2 * eps)) * SAFE
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Gaussian(Continuous):
     """Gaussian noise: (epsilon, delta)-differentially private for any epsilon.
 
@@ -119,8 +119,8 @@ class Gaussian(Continuous):
     calibration : "analytic" (least noise), "classic" (epsilon below 1 only) or "pdp"
         (probabilistic differential privacy).
     grid : as for `Laplace`; sigma must be at least 2**20 grid steps.
-    bounds, bounding, l0_sensitivity : as for `Laplace`; truncated noise keeps the plain scale, and needs no
-        ``l0_sensitivity``.
+    bounds, bounding, l0_sensitivity, exact : as for `Laplace`; truncated noise keeps the plain scale, and
+        needs no ``l0_sensitivity``.
 
     Attributes
     ----------
@@ -177,21 +177,17 @@ class Gaussian(Continuous):
         bounds: Any = None,
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
+        exact: bool | None = None,
     ) -> None:
-        loss, sens = Approx(epsilon, delta), positive(sensitivity, "sensitivity")
-        noise_multiplier(loss.epsilon, loss.delta, calibration)
-        fields = {"epsilon": loss.epsilon, "delta": loss.delta, "calibration": calibration}
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
-        self._place(grid)
+        cost = Approx(epsilon, delta)
+        noise_multiplier(cost.epsilon, cost.delta, calibration)
+        fields = {"delta": cost.delta, "calibration": calibration, "grid": grid, "exact": exact}
+        self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
+            check_drawable(self.steps * Fraction(3, 2), self.grid)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         return moved * self.multiplier
-
-    def _set_grid(self, grid: Fraction, exact: bool = True) -> Self:
-        super()._set_grid(grid, exact)
-        if self.limits.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
-            check_drawable(self.steps * Fraction(3, 2), grid)
-        return self
 
     @property
     def multiplier(self) -> Fraction:
@@ -225,8 +221,8 @@ class Gaussian(Continuous):
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
         # rounding to a grid coarser than the unit moves each number that a record moves by a step
         rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0
-        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration}
-        return cls._for_part(part, request, share + rounding, **fields)._set_grid(grid)
+        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration, "grid": grid}
+        return cls._for_part(part, request, sensitivity=share + rounding, **fields)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -19,7 +19,7 @@ from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembe
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, check_delta, positive, rational
+from pdprivacy.privacy import Approx, Rational, check_delta, rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def generalized_gaussian_scale(
     return sensitivity * Fraction(smallest(meets)) * SAFE
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class GeneralizedGaussian(Continuous):
     """Generalized Gaussian noise of order p, of density proportional to exp(-|x/b|^p).
 
@@ -129,6 +129,7 @@ class GeneralizedGaussian(Continuous):
     bounds, bounding : as for `Laplace`; truncated noise is calibrated for its bounds.
     l0_sensitivity : the number of entries of the vector in which two neighbours may differ. Needed for more
         than one value, unless p is 1 and nothing is truncated.
+    exact : as for `Laplace`.
 
     Attributes
     ----------
@@ -166,19 +167,20 @@ class GeneralizedGaussian(Continuous):
         bounds: Any = None,
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
+        exact: bool | None = None,
     ) -> None:
-        cost, sens, order = Approx(epsilon, delta), positive(sensitivity, "sensitivity"), _order(p)
-        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "p": order}
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, **fields)
-        self._place(grid)
+        cost = Approx(epsilon, delta)
+        fields = {"delta": cost.delta, "p": _order(p), "grid": grid, "exact": exact}
+        self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
         return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, l0, truncated)
 
-    def _default_grid(self, plain: Fraction) -> Fraction:
+    def _default_grid(self) -> Fraction:
         if self.p == 1:
-            return super()._default_grid(plain)
+            return super()._default_grid()
+        plain = self._scale(self.sensitivity, self.limits.width)
         return power_below(min(self.sensitivity, plain)) / (1 << GRID_BITS)
 
     def _rounding_steps(self) -> int:
@@ -198,7 +200,8 @@ class GeneralizedGaussian(Continuous):
         scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.l0)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
-        return cls._for_part(part, request, moved, epsilon=epsilon, delta=delta, p=p)._set_grid(grid)
+        fields = {"epsilon": epsilon, "delta": delta, "p": p, "grid": grid}
+        return cls._for_part(part, request, sensitivity=moved, **fields)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

@@ -16,7 +16,7 @@ from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensi
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.mechanism.support import Bounding, check_drawable
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Rational, positive
+from pdprivacy.privacy import Rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def truncated_geometric_scale(
     return Fraction(smallest(loses_less)) * SAFE
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Geometric(Discrete):
     """Two-sided geometric (discrete Laplace) noise on the integers: epsilon-differentially private.
 
@@ -110,9 +110,7 @@ class Geometric(Discrete):
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
     ) -> None:
-        eps, sens = positive(epsilon, "epsilon"), whole_sensitivity(sensitivity)
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
-        self._set_grid(self.grid)
+        self._set(epsilon, whole_sensitivity(sensitivity), bounds, bounding, l0_sensitivity)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated":
@@ -126,7 +124,7 @@ class Geometric(Discrete):
         """Geometric noise for a part of a release that counts records."""
         cls._check_counts(part, "laplace")
         epsilon = request.each.epsilon * part.weight
-        return cls._for_part(part, request, Fraction(part.l1), epsilon=epsilon)._set_grid(cls.grid)
+        return cls._for_part(part, request, epsilon=epsilon, sensitivity=part.l1)
 
     @functools.cached_property
     def distribution(self) -> DiscreteLaplace:

@@ -16,7 +16,7 @@ from pdprivacy.exact import rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Pure, Rational, positive
+from pdprivacy.privacy import Pure, Rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def truncated_laplace_scale(
     return sensitivity / l0_sensitivity / Fraction(y) * SAFE
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Laplace(Continuous):
     """Laplace noise: epsilon-differentially private, of scale ``sensitivity / epsilon`` unless truncated.
 
@@ -100,6 +100,8 @@ class Laplace(Continuous):
         Definition 2a. It loses more than ``epsilon``; ``loss`` states how much.
     l0_sensitivity : the number of entries in which two neighbours may differ, by ``sensitivity`` in all.
         Truncated noise needs it for more than one value: 1 for cells that share no record.
+    exact : whether values must be multiples of the grid, by default of one that is given alone; else they
+        are rounded to it.
 
     Attributes
     ----------
@@ -161,16 +163,16 @@ class Laplace(Continuous):
         bounding: Bounding | None = None,
         calibration: Literal["published"] | None = None,
         l0_sensitivity: int | None = None,
+        exact: bool | None = None,
     ) -> None:
-        eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps, calibration=calibration)
         check_one_of("calibration", calibration, ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
                 "calibration='published' is for bounding='truncated'.",
                 "leave calibration out: without truncation the plain scale is right.",
             )
-        self._place(grid)
+        fields = {"grid": grid, "exact": exact, "calibration": calibration}
+        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated" or self.calibration == "published":
@@ -193,8 +195,8 @@ class Laplace(Continuous):
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
-        fields = {"epsilon": epsilon, "calibration": request.calibration}
-        return cls._for_part(part, request, moved, **fields)._set_grid(grid)
+        found = {"epsilon": epsilon, "sensitivity": moved, "grid": grid}
+        return cls._for_part(part, request, **found, calibration=request.calibration)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

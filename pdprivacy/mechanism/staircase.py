@@ -13,7 +13,7 @@ from pdprivacy.distributions import Stairs
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
-from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, check_grid, sensitivity_on_grid
+from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.types import Integers
@@ -32,7 +32,7 @@ FLAT = Fraction(1000)
 """The largest epsilon of the shape: above it nothing lies beyond the first step in double precision."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Staircase(Continuous):
     """Staircase noise: epsilon-differentially private, for one number.
 
@@ -81,8 +81,7 @@ class Staircase(Continuous):
     name: ClassVar[str] = "staircase"
     title: ClassVar[str] = "staircase noise"
     truncatable: ClassVar[bool] = False
-    stair: int
-    step: int
+    gamma: float
 
     def __init__(
         self,
@@ -94,34 +93,46 @@ class Staircase(Continuous):
         bounds: Any = None,
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
+        exact: bool | None = None,
     ) -> None:
-        eps, sens = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        self._set_sensitivity(sens, bounds, bounding, l0_sensitivity, epsilon=eps)
-        if l0_sensitivity is not None and l0_sensitivity > 1:
+        share = _least_error(positive(epsilon, "epsilon")) if gamma is None else rational(gamma, "gamma")
+        if not 0 < share < 1:
+            raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
+        fields = {"grid": grid, "exact": exact, "gamma": share}
+        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        if (self.l0_sensitivity or 1) > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
                 f"(got l0_sensitivity={got(l0_sensitivity)}).",
                 "Laplace noise, whose loss adds up to epsilon however a shift is spread.",
             )
-        share = _least_error(eps) if gamma is None else rational(gamma, "gamma")
-        if not 0 < share < 1:
-            raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
-        unit = power_below(share * sens) / (1 << GRID_BITS) if grid is None else check_grid(grid, sens)
-        self._break(share, unit, exact=grid is not None)
+        check_drawable(Fraction(self.step), self.grid)
+        object.__setattr__(self, "gamma", self.step / self.stair)
 
-    def _break(self, share: Fraction, grid: Fraction, exact: bool = True) -> Self:
-        """Set the grid, and stairs that break at this share of their width; return the mechanism."""
-        vars(self).update(grid=grid, exact=exact)
-        stair = math.ceil(self.sensitivity / grid) + (0 if exact else 1)
+    def _default_grid(self) -> Fraction:
+        return power_below(Fraction(self.gamma) * self.sensitivity) / (1 << GRID_BITS)
+
+    def _rounding_steps(self) -> int:
+        return 1
+
+    def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
+        stair = math.ceil(moved)
         if stair > WIDEST or stair > WIDEST * self.epsilon:
             raise ParameterError(
                 "Staircase noise cannot be drawn: its stairs would be too many grid steps.",
                 "'epsilon' from 1e-5 on is always possible at the default gamma.",
             )
-        check_drawable(share * self.sensitivity / grid, grid)
-        step = min(max(round(share * stair), 1), stair)
-        vars(self).update(stair=stair, steps=Fraction(stair), step=step)
-        return self
+        return Fraction(stair)
+
+    @property
+    def stair(self) -> int:
+        """The width of a stair in grid steps."""
+        return int(self.steps)
+
+    @functools.cached_property
+    def step(self) -> int:
+        """The place of the break of a stair, in grid steps."""
+        return min(max(round(rational(self.gamma, "gamma") * self.stair), 1), self.stair)
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:
@@ -139,12 +150,7 @@ class Staircase(Continuous):
         drawable = power_below(moved / min(epsilon, Fraction(1))) / 2**50
         grid = max(min(part.unit, fine), drawable)
         moved = sensitivity_on_grid(part, grid, truncated=False)
-        return cls._for_part(part, request, moved, epsilon=epsilon)._break(share, grid)
-
-    @property
-    def gamma(self) -> float:
-        """The place at which each stair breaks, as a share of its width."""
-        return self.step / self.stair
+        return cls._for_part(part, request, epsilon=epsilon, sensitivity=moved, grid=grid)
 
     @functools.cached_property
     def distribution(self) -> Stairs:

@@ -179,6 +179,7 @@ LEAST_RANGE = 8
 """Bounds are at least this many grid steps apart."""
 
 FURTHEST = 2**61
+WIDEST = 2**1000
 
 POINTS = 2049
 """Statistics that a search for the largest error looks at first."""
@@ -208,6 +209,13 @@ def _bound(value: Any, sign: int, name: str) -> Fraction | None:
             f"{name!r} must not be infinite on that side.", "bounds=(0, 1), or bounds=(0, math.inf)."
         )
     return rational(value, name)
+
+
+def _stated(end: Fraction | float) -> Fraction | float:
+    """Return a bound as the double that stands for it, if there is one."""
+    if isinstance(end, float) or abs(end) > WIDEST:
+        return end
+    return float(end) if rational(float(end), "bounds") == end else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +284,11 @@ class Bounds:
         """The lower and the upper bound, infinite where a side is open."""
         lower: Fraction | float = -math.inf if self.lower is None else self.lower
         return lower, math.inf if self.upper is None else self.upper
+
+    @property
+    def stated(self) -> tuple[float | Fraction, float | Fraction] | None:
+        """The bounds as doubles, exact where no double stands for one; None for no bounds."""
+        return None if self.bounding is None else (_stated(self.ends[0]), _stated(self.ends[1]))
 
     @property
     def width(self) -> Fraction | None:
@@ -487,10 +500,10 @@ def _largest(function: Callable[[Floats], Floats], stop: float, points: int = PO
     values = function(places)
     best = int(np.argmax(values))
     around = (places[max(best - 1, 0)], places[min(best + 1, points - 1)])
-    optimum = minimize_scalar(
+    found = minimize_scalar(
         lambda u: -float(function(np.asarray(u))),
         bounds=around,
         method="bounded",
         options={"xatol": 1e-12 * stop},
     )
-    return max(float(values[best]), -float(optimum.fun))
+    return max(float(values[best]), -float(found.fun))

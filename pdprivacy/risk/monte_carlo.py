@@ -20,10 +20,9 @@ sanitized frequency distribution", definitions 6 to 10; section 6 for the other 
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -268,11 +267,9 @@ def _unrestricted(mechanism: Any) -> Any:
     ``l0_sensitivity`` of a mechanism determines the cost of a sample of several values; it does not change
     the draws of a calibrated mechanism.
     """
-    if getattr(mechanism, "l0_sensitivity", 1) == 1:
-        return mechanism
-    free = copy.copy(mechanism)
-    object.__setattr__(free, "l0_sensitivity", 1)
-    return free
+    if hasattr(mechanism, "__dataclass_fields__") and getattr(mechanism, "l0_sensitivity", 1) is None:
+        return replace(mechanism, l0_sensitivity=1)  # the scale was found for one moved number, too
+    return mechanism
 
 
 def _noisy(mechanism: Any, true: Integers, generator: np.random.Generator) -> Floats:

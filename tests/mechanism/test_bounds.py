@@ -7,8 +7,11 @@ of 1e-6 per test made.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
+import pdprivacy
 from pdprivacy import Approx, Pure, distributions, noise
 from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError
@@ -934,6 +938,10 @@ def test_mechanisms_are_frozen_values():
         assert one == other
         assert hash(one) == hash(other)
         assert one != make(l0_sensitivity=1)
+        named = {**vars(pdprivacy.mechanism), "Fraction": Fraction, "inf": INF}
+        copies = pickle.loads(pickle.dumps(one)), copy.deepcopy(one), replace(one), eval(repr(one), named)
+        for again in copies:
+            assert (again, again.steps, again.limits) == (one, one.steps, one.limits)
         with pytest.raises(AttributeError):
             one.epsilon = Fraction(2)
         assert one.std > 0

@@ -178,15 +178,15 @@ FAULTS = (
     PlantedFault(
         "exponential mechanism at half its scale",
         "mechanism/exponential.py",
-        '        steps = moved * (1 if flag(monotone, "monotone") else 2) / eps',
-        "        steps = moved / eps",
+        "        return self._moved / self.epsilon",
+        "        return self.sensitivity / self.epsilon",
         ("tests/mechanism/test_exponential.py::test_the_exponential_mechanism_has_its_weights",),
     ),
     PlantedFault(
         "report noisy max without the doubled sensitivity",
         "mechanism/exponential.py",
-        "        noise = Geometric(epsilon, moved if monotone else 2 * moved)",
-        "        noise = Geometric(epsilon, moved)",
+        "        return Geometric(self.epsilon, self._moved)",
+        "        return Geometric(self.epsilon, self.sensitivity)",
         ("tests/mechanism/test_exponential.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
     ),
     PlantedFault(
@@ -1400,8 +1400,8 @@ FAULTS = (
     PlantedFault(
         "staircase without the step of rounding",
         "mechanism/staircase.py",
-        "        stair = math.ceil(self.sensitivity / grid) + (0 if exact else 1)",
-        "        stair = math.ceil(self.sensitivity / grid)",
+        "        return 1\n",
+        "        return 0\n",
         (
             "tests/mechanism/test_bounded_privacy.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",
         ),
