@@ -629,6 +629,31 @@ def test_errors_are_one_tree_and_drawn_in_full():
     assert named - set(errors.__all__) <= {"AttributeError", "TypeError", "OSError", "FileExistsError"}
 
 
+# Who takes the text of an error as a whole, or reads that of another library, which has no parts.
+READS_TEXTS = {
+    "pdprivacy": "shows the whole of it",
+    "command.declare": "of the parser of pandas",
+    "hints": "of Python, on a call that does not fit a signature",
+}
+
+
+def reads_texts(path: Path) -> bool:
+    """Whether a file takes ``str(error)`` or ``error.args`` of an error that it catches or is given."""
+    names = {node.name for node in nodes_of(path) if isinstance(node, ast.ExceptHandler)}
+    given = [node for node in nodes_of(path) if isinstance(node, ast.arg) and node.annotation is not None]
+    names |= {one.arg for one in given if ast.unparse(one.annotation).endswith(("Error", "Exception"))}
+    texts = {text for name in names for text in (f"str({name})", f"repr({name})", f"{name}.args")}
+    return any(
+        isinstance(node, ast.Call | ast.Attribute) and ast.unparse(node) in texts for node in nodes_of(path)
+    )
+
+
+def test_nothing_takes_an_error_apart():
+    """`PrivacyError` has its message and its hint; f-strings show the whole."""
+    readers = {dotted(path).removeprefix("pdprivacy.") for path in FILES if reads_texts(path)}
+    assert readers == set(READS_TEXTS)
+
+
 def test_the_tests_of_a_file_stay_together(request):
     """What is made once per file is made once: the group is part of the name by which tests are given out."""
     if not hasattr(request.config, "workerinput"):

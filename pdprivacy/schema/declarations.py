@@ -364,7 +364,7 @@ def _zone(name: Hashable, dtype: Any, instants: Sequence[pd.Timestamp]) -> str |
     try:
         return zone_of(instants[0] if declared is None else instants[0].tz_convert(declared))
     except PrivacyError as error:
-        refusal = DeclarationError(f"column {name!r}: {error.args[0]}")
+        refusal = DeclarationError(f"column {name!r}: {error.message}", error.hint)
     raise refusal
 
 

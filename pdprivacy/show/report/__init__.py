@@ -344,17 +344,13 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     try:
         facts = metadata.read(thing)
     except MetadataError as error:
-        words = (
-            str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
-        )
-        raise MetadataError(f"{called} cannot be read as a release: {words}", error.hint) from None
+        raise MetadataError(f"{called} cannot be read as a release. {error.message}", error.hint) from None
     _check_known(thing.attrs[KEY], facts, called)
     try:
         view = View.of(thing)
         known = view.selected or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
-        words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
-        raise MetadataError(words, AS_RETURNED) from None
+        raise MetadataError(f"{called} cannot be reported. {error.message}", AS_RETURNED) from None
     if not view.unchanged:
         raise MetadataError(
             f"The numbers or labels of {called} are not those that were released. Nothing was written.",
