@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.show import numbers as texts
 from pdprivacy.types import Floats
 
 T = TypeVar("T")
 
-EXACT = 2**53
 MOST_TEXT = 200
 """Characters of a name."""
 NAMES: dict[Any, str] = {str: "string"}

@@ -45,6 +45,7 @@ from pdprivacy.cell_types import (
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
+from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
@@ -393,7 +394,7 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
             cells.broken = good & np.isfinite(array) & (array != np.rint(array))
         good &= ~cells.broken
     if column.categories is not None:
-        if all(abs(label) <= 2**53 for label in column.categories):
+        if all(abs(label) <= EXACT for label in column.categories):
             declared = np.isin(array, np.asarray(column.categories, dtype=np.float64))
         else:  # doubles would not tell them apart
             declared = _is_declared_label(values, column.categories)

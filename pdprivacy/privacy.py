@@ -23,6 +23,10 @@ Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
 ZERO = Fraction(0)
+MOST = 10**290
+"""The largest loss, and the largest count of it: doubles hold 10^18 times as much."""
+
+LEAST_DELTA = Fraction(1, MOST)
 LONGEST, BITS = 1000, 3400
 """The largest exponents of ten and of two, and the most digits, of a number that is accepted."""
 

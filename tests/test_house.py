@@ -28,8 +28,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "types"},
-    {"errors", "exact", "show", "show.numbers"},
+    {"_version", "exact", "types"},
+    {"errors", "show", "show.numbers"},
     {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "noise"},
@@ -532,16 +532,9 @@ MARKS = {
     "storage.shapes",
 }
 ESCAPES = {"show.markup", "show.report"}
-ROUNDS_OUTWARDS = {
-    "accounting.optimal",
-    "exact",
-    "expressions.intervals",
-    "releases.batches",
-    "risk.compositions",
-    "sensitivity",
-    "show.report.costs",
-    "suppression.scores",
-}
+# `exact`, and who rounds to a side that it is given, or whole arrays.
+ROUNDS_OUTWARDS = {"exact", "expressions.intervals", "risk.compositions"}
+DECIMAL_CONTEXTS = {"exact"}
 KNOWS_MECHANISMS = {"release.tasks", "releases.selection"}
 
 
@@ -571,8 +564,9 @@ def called(*names: str) -> Callable[[ast.AST], bool]:
         (is_of_attrs, MARKS),
         (lambda node: isinstance(node, ast.Attribute) and ast.unparse(node) == "html.escape", ESCAPES),
         (called("nextafter"), ROUNDS_OUTWARDS),
+        (called("Context"), DECIMAL_CONTEXTS),
     ],
-    ids=["marks of frames", "escapes of HTML", "directed roundings"],
+    ids=["marks of frames", "escapes of HTML", "directed roundings", "contexts of decimals"],
 )
 def test_what_is_to_be_said_once_is_said_in_no_further_module(matches, known):
     """These sets may shrink: a module that leaves one does not come back."""

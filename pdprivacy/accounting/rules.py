@@ -23,7 +23,9 @@ from pdprivacy.checks import instance, items
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import bisect, exp_up, float_down, float_up, log_up, root_down, root_up, rounded_up
 from pdprivacy.privacy import (
+    LEAST_DELTA,
     LOSSES,
+    MOST,
     ZCDP,
     Approx,
     Loss,
@@ -43,8 +45,6 @@ Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 CANCELS = Fraction(1, 10**6)
 """The epsilon below which the tight conversion cancels in doubles."""
 
-LEAST_SLACK = Fraction(1, 10**290)
-LARGEST = 10**290
 REACCOUNTED = 1 - Fraction(1, 10**11)
 """The factor of a largest rho, which keeps its recomputed epsilon within the requested epsilon."""
 
@@ -108,7 +108,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
     ('4.325e-06', '1.204e-04')
     """
     number, level = _check_rho(rho), rational(epsilon, "epsilon")
-    if not 0 <= level <= LARGEST:
+    if not 0 <= level <= MOST:
         raise ParameterError(f"'epsilon' must be in [0, 1e290] (got {got(epsilon)}).")
     if _check_conversion(conversion) == "bun_steinke":
         if level <= number:
@@ -191,13 +191,13 @@ def check_slack(delta: Rational) -> Fraction:
     slack = rational(delta, "delta")
     if not 0 < slack < 1:
         raise ParameterError(f"'delta' must be in (0, 1) (got {got(delta)}).")
-    if slack < LEAST_SLACK:
+    if slack < LEAST_DELTA:
         raise ParameterError("'delta' must be at least 1e-290.")
     return slack
 
 
 def _check_size(number: Fraction, name: str) -> Fraction:
-    if number > LARGEST:
+    if number > MOST:
         raise ParameterError(f"{name!r} must be at most 1e290.")
     return number
 

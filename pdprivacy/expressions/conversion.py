@@ -17,6 +17,7 @@ from pandas.api.extensions import ExtensionDtype
 from pdprivacy.checks import has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.expressions.steps import NUMERIC, Cells, Transform, call, label, mapped, own, shown
 from pdprivacy.types import Floats, Integers
@@ -389,9 +390,6 @@ KINDS = {
 
 WIDER = {("boolean", "integer"), ("boolean", "float"), ("integer", "float")}
 """Kinds of columns whose every cell is one of another kind, too."""
-
-EXACT = 2**53
-"""Whole numbers up to it are floats, too."""
 
 
 def astype(domain: Domain, dtype: Any) -> Transform:

@@ -20,9 +20,9 @@ from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
 from pdprivacy.checks import check_name, instance, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
-from pdprivacy.ledger.account import MOST, Account, Charge, Entry, Terms, doubles
+from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
-from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
+from pdprivacy.privacy import MOST, ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from pdprivacy.checks import doubles, real
 from pdprivacy.errors import ParameterError, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.types import Floats, Integers
 
 Average: TypeAlias = Literal["cells", "records"]
@@ -111,7 +112,7 @@ def checked_counts(counts: ArrayLike) -> Integers:
         raise ParameterError(f"'counts' must have at least 2 columns, one per label (got {table.shape[1]}).")
     if not table.any():
         raise ParameterError("'counts' must hold at least one record.")
-    if table.max() >= 2**53 // table.shape[1]:
+    if table.max() >= EXACT // table.shape[1]:
         raise ParameterError("'counts' must add up to less than 2**53 in a cell.")
     return table
 
@@ -140,7 +141,7 @@ def whole_numbers(counts: Any) -> Integers:
         raise ParameterError("'counts' must be whole numbers.")
     if (table < 0).any():
         raise ParameterError("'counts' must not be negative.")
-    if (table >= 2**53).any():
+    if (table >= EXACT).any():
         raise ParameterError("'counts' must be less than 2**53.")
     return table.astype(np.int64)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pdprivacy.exact import EXACT, decimal, decimals
 from pdprivacy.types import Floats
 
 LARGE = 1e15
@@ -18,7 +19,7 @@ MOST_DIGITS = 12
 DIGITS = 2
 """Significant digits of an error."""
 
-EXACT = Context(prec=400)
+WIDE = decimals(400)
 
 MOST_TEXT = 500
 """Characters of one cell; of a label that is longer, the beginning is shown."""
@@ -43,7 +44,7 @@ def paired(value: float, half: float) -> tuple[str, str]:
     if half == 0 or abs(value) >= LARGE or "e" in error:
         return repr(value).removesuffix(".0"), error
     step = Decimal(1).scaleb(-len(error.partition(".")[2]))
-    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, EXACT)
+    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, WIDE)
     return f"{shown if shown else abs(shown):,f}", error
 
 
@@ -69,13 +70,13 @@ def half_width(half: float, whole: bool = False) -> str:
     error = Decimal(repr(float(half)))
     places = DIGITS - 1 - error.adjusted()
     if half >= LARGE or places > MOST_DIGITS:
-        return f"{Context(prec=DIGITS, rounding=ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
+        return f"{decimals(DIGITS, ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
     if whole and error == error.to_integral_value():
         places = 0
     step = Decimal(1).scaleb(-max(places, 0))
     if not whole:
         error += step / 2
-    return f"{error.quantize(step, ROUND_CEILING, EXACT):,f}"
+    return f"{error.quantize(step, ROUND_CEILING, WIDE):,f}"
 
 
 def span(halves: Floats, whole: bool = False, dates: bool = False) -> str:
@@ -174,7 +175,7 @@ def label(value: Any, most: int | None = MOST_TEXT) -> str:
     """
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "NaN"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         value = int(value)  # pandas makes floats of integers beside a null
     return printable(value, most)
 
@@ -214,8 +215,8 @@ def cost(number: Fraction | float, digits: int = 6) -> str:
     exact = number if isinstance(number, Fraction) else Fraction(repr(float(number)))
     if exact <= 0:  # what is left where sums were rounded
         return "0"
-    context = Context(prec=digits, rounding=ROUND_CEILING)
-    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
+    context = decimals(digits, ROUND_CEILING)
+    rounded = decimal(exact, context).normalize(context)
     if -5 < rounded.adjusted() < 9:
         return f"{rounded:f}"
     mantissa, _, power = f"{rounded:e}".partition("e")

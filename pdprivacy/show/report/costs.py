@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,6 +15,7 @@ from pdprivacy.accounting import Spent, zcdp_epsilon
 from pdprivacy.accounting.rules import Amount
 from pdprivacy.checks import check_name
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
+from pdprivacy.exact import decimal, decimals, exp_up
 from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
 from pdprivacy.ledger.book import StoredBook
@@ -385,10 +386,8 @@ def factor(power: Fraction) -> str | None:
     """
     if power > MOST_POWER:
         return None
-    grown = Fraction(math.exp(math.nextafter(float(power), math.inf)) * (1 + 1e-15))
-    context = Context(prec=3, rounding=ROUND_CEILING)
-    rounded = context.divide(Decimal(grown.numerator), Decimal(grown.denominator)).normalize(context)
-    return f"{rounded:,f}"
+    context = decimals(3, ROUND_CEILING)
+    return f"{decimal(exp_up(power), context).normalize(context):,f}"
 
 
 @dataclass(frozen=True)
