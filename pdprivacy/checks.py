@@ -257,6 +257,11 @@ def is_null(value: Any) -> bool:
         return True
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
+
+
 def has_hash(value: object) -> bool:
     """Return whether the value can be a key."""
     try:

@@ -35,16 +35,7 @@ import numpy as np
 
 from pdprivacy.accounting.rules import Losses, counted
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import (
-    bisect,
-    decimal,
-    decimals,
-    float_down,
-    float_up,
-    next_up,
-    power_down,
-    rounded_down,
-)
+from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, next_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 from pdprivacy.types import Floats
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.events import Events
-from pdprivacy.checks import instance, items
+from pdprivacy.checks import instance, items, whole
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import bisect, exp_up, float_down, float_up, log_up, root_down, root_up, rounded_up
 from pdprivacy.privacy import (
@@ -37,7 +37,6 @@ from pdprivacy.privacy import (
     positive,
     rational,
     show,
-    whole,
 )
 
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
@@ -229,7 +228,7 @@ def counted(losses: Losses) -> Counter[Loss]:
     Raises ParameterError for values other than losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
-        counts: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
+        counts: Counter[Loss] = Counter({item: whole(count, "count", 1) for item, count in losses.items()})
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
         listed = items(losses, "losses")
         for item in listed:
@@ -282,7 +281,7 @@ def times(item: Loss, count: int) -> Loss:
     True
     """
     check_loss(item, HELD)
-    return item.times(whole(count))
+    return item.times(whole(count, "count", 1))
 
 
 class Spent(NamedTuple):
@@ -310,7 +309,7 @@ class Spent(NamedTuple):
 
     def add(self, item: Loss, count: int = 1) -> Spent:
         """Return the sums with ``count`` more charges of ``item``; only this method multiplies by a count."""
-        number = count if type(count) is int and count > 0 else whole(count)
+        number = count if type(count) is int and count > 0 else whole(count, "count", 1)
         if not isinstance(item, LOSSES):
             check_loss(item, HELD)
         if isinstance(item, ZCDP):

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import has_hash, is_null, plain
+from pdprivacy.checks import flag, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
@@ -69,8 +69,7 @@ def cut(
             "put labels together by private.dp.recode(column, {label: group})",
         )
     for name, value in (("right", right), ("include_lowest", include_lowest)):
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+        flag(value, name)
     given, edges = _edges(bins)
     texts = (
         _texts(given, bool(right), bool(include_lowest)) if labels is None else _checked_labels(labels, edges)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.checks import finite, has_hash, is_null, plain
+from pdprivacy.checks import finite, has_hash, is_null, is_number, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
 from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
@@ -238,8 +237,6 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
     False
     """
     check_one_of("how", how, ("any", "all"))
-    if how is None:
-        raise ParameterError("'how' must be one of 'any', 'all' (got None).")
     if subset is None:
         looked_at = [column for column in domain.columns if column.role != "identifier"]
     else:
@@ -498,8 +495,7 @@ def number(value: Any, column: Column, what: str) -> int | float:
     if column.timeline is not None:
         return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
     cell: Any = plain(value)
-    real = isinstance(cell, numbers.Real) and not isinstance(cell, bool)
-    if not real or not finite(cell):
+    if not is_number(cell) or not finite(cell):
         raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
     if column.kind != "integer":
         return float(cell)

@@ -18,7 +18,7 @@ from pdprivacy import accounting as accountings
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
-from pdprivacy.checks import check_name, instance, printable, whole
+from pdprivacy.checks import check_name, instance, is_number, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
@@ -387,8 +387,7 @@ class Budget:
 
 def _risk(risk: float) -> float:
     """Return a risk that may be published."""
-    is_number = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
-    if not is_number or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+    if not is_number(risk) or isinstance(risk, Confidential) or not 0 <= risk <= 1:
         raise ParameterError("'risk' must be a probability, made of released numbers.")
     return float(risk)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
@@ -12,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import doubles, real
+from pdprivacy.checks import doubles, is_number, real
 from pdprivacy.errors import ParameterError, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.types import Floats, Integers
@@ -123,9 +122,7 @@ def whole_numbers(counts: Any) -> Integers:
         table = np.asarray(counts)
     except ValueError:
         raise ParameterError("'counts' must be a table: rows of the same length.") from None
-    if table.dtype == object and all(
-        isinstance(count, numbers.Real) and not isinstance(count, bool) for count in table.flat
-    ):
+    if table.dtype == object and all(map(is_number, table.flat)):
         try:
             doubles = table.astype(np.float64)  # objects, as from a frame of nullable integers
         except OverflowError:

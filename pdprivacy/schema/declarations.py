@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import inspect
 import math
-import numbers
 import re
 import typing
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import is_number
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, got
 from pdprivacy.timeline import DATE_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
@@ -236,11 +236,6 @@ def bounds_of(check: Any) -> tuple[Any, Any]:
 
 def _end(value: Any, closed: bool) -> End | None:
     return (value, closed) if is_number(value) and math.isfinite(value) else None
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def within(lower: float | None, upper: float | None, low: End | None, high: End | None) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from pdprivacy import checks, metadata
-from pdprivacy.checks import check_name
+from pdprivacy.checks import check_name, flag
 from pdprivacy.domain import Domain
 from pdprivacy.errors import MetadataError, ParameterError, check_one_of, got, short_traceback
 from pdprivacy.ledger import Budget, Ledger
@@ -122,8 +122,7 @@ def report(
     Report(edition='public', releases=('members',))
     """
     check_one_of("edition", edition, get_args(Edition))
-    if not isinstance(pictures, bool):
-        raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
+    pictures = flag(pictures, "pictures")
     heading = TITLE if title is None else check_name(title, "title")
     check_extras(pictures)
     collected = collect(releases, edition)
