@@ -19,6 +19,7 @@ import pandas as pd
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError
+from pdprivacy.exact import EXACT
 
 NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
 DAYS, TIMES, ZONED, DURATIONS = "days", "times", "times with a time zone", "durations"
@@ -140,7 +141,7 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
     for column in domain.columns:
         ends = (column.lower, column.upper) if column.kind == "integer" else ()
         integers = [declared for declared in (*ends, *(column.categories or ())) if isinstance(declared, int)]
-        if column.name in floats and any(abs(declared) > 2**53 for declared in integers):
+        if column.name in floats and any(abs(declared) > EXACT for declared in integers):
             raise InvalidDataError(
                 f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which "
                 "cannot represent them exactly.",

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.show import numbers as texts
 from pdprivacy.types import Floats
 
 T = TypeVar("T")
 
-EXACT = 2**53
 MOST_TEXT = 200
 """Characters of a name."""
 NAMES: dict[Any, str] = {str: "string"}
@@ -255,6 +255,11 @@ def is_null(value: Any) -> bool:
         return False
     except ArithmeticError:  # a decimal NaN that signals
         return True
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def has_hash(value: object) -> bool:

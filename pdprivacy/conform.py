@@ -44,7 +44,8 @@ from pdprivacy.cell_types import (
     refuse_unstorable,
 )
 from pdprivacy.domain import Column, Domain, declaration_hint
-from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError, got
+from pdprivacy.errors import DeclarationError, InvalidDataError, check_one_of
+from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
@@ -257,8 +258,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
     """Refuse arguments and columns that `conform` refuses without looking at a cell."""
-    if not isinstance(on_invalid, str) or on_invalid not in get_args(Fate):
-        raise ParameterError(f"'on_invalid' must be one of 'raise', 'clip', 'drop' (got {got(on_invalid)}).")
+    check_one_of("on_invalid", on_invalid, get_args(Fate))
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     refuse_unstorable(domain)
@@ -393,7 +393,7 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
             cells.broken = good & np.isfinite(array) & (array != np.rint(array))
         good &= ~cells.broken
     if column.categories is not None:
-        if all(abs(label) <= 2**53 for label in column.categories):
+        if all(abs(label) <= EXACT for label in column.categories):
             declared = np.isin(array, np.asarray(column.categories, dtype=np.float64))
         else:  # doubles would not tell them apart
             declared = _is_declared_label(values, column.categories)

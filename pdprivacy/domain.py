@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, items, plain
+from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, plain
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, table
@@ -65,9 +65,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _number(value: Any, column: Hashable, what: str) -> int | float:
-    scalar = plain(value)
-    number = isinstance(scalar, numbers.Real) and not isinstance(value, np.timedelta64)  # an integer to numpy
-    if number and not isinstance(scalar, bool) and finite(scalar):
+    if is_number(value) and finite(value):
+        scalar = plain(value)
         return int(scalar) if isinstance(scalar, numbers.Integral) else float(scalar)
     raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
 

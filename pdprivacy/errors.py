@@ -26,6 +26,7 @@ is typed, and named by its type else.
     │   └── ChangedStepError   a step is tried again, but not as it was (also a ValueError)
     ├── EngineError            an engine failed to compute what was asked of it
     ├── MetadataError          a frame without release metadata, or with an altered one
+    │   └── NoPictureError       a frame that cannot be drawn
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
 
     BoundingWarning            bounded counts, whose biases add up in sums (a UserWarning)
@@ -63,6 +64,7 @@ __all__ = [
     "MetadataError",
     "MissingExtraError",
     "MissingLedgerError",
+    "NoPictureError",
     "NotProtectedError",
     "OmissionWarning",
     "OpaqueFrameError",
@@ -136,7 +138,7 @@ class PrivacyError(Exception):
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        self.hint = hint
+        self.message, self.hint = message, hint
         text = message if hint is None else f"{message}\nHint: {hint}"
         super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + " ...")
 
@@ -209,7 +211,14 @@ class AlreadyCharged(BudgetError):
 
 
 class LedgerError(PrivacyError):
-    """The ledger cannot be read or written; says whether anything was entered."""
+    """The ledger cannot be read or written.
+
+    ``reason`` is the message without ``fate``, which says whether anything was entered.
+    """
+
+    def __init__(self, reason: str, hint: str | None = None, fate: str = "") -> None:
+        super().__init__(f"{reason} {fate}".rstrip(), hint)
+        self.reason = reason
 
 
 class MissingLedgerError(LedgerError):
@@ -234,6 +243,10 @@ class EngineError(PrivacyError):
 
 class MetadataError(PrivacyError):
     """The frame carries no release metadata, or metadata that is not readable."""
+
+
+class NoPictureError(MetadataError):
+    """The frame holds nothing that can be drawn."""
 
 
 class MissingExtraError(PrivacyError, ImportError):

@@ -28,6 +28,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T", float, Decimal)
 
+EXACT = 2**53
+"""The size up to which doubles hold every whole number."""
+
 LARGEST_EXPONENT = 2000
 """The largest exponent of ten in `UP` and `DOWN`; larger exponentials are never computed."""
 
@@ -116,11 +119,11 @@ def float_up(number: Fraction) -> float:
     try:
         near = float(number)
     except OverflowError:
-        return math.inf if number > 0 else -math.nextafter(math.inf, 0)
+        return math.inf if number > 0 else next_up(-math.inf)
     while math.isfinite(near) and Fraction(repr(near)) != number:
         if min(Fraction(repr(near)), Fraction(near)) >= number:
             break
-        near = math.nextafter(near, math.inf)
+        near = next_up(near)
     return near
 
 
@@ -155,6 +158,15 @@ def next_up(number: float) -> float:
     True
     """
     return math.nextafter(number, math.inf)
+
+
+def next_down(number: float) -> float:
+    """Return the next float below.
+
+    >>> 1.0 - next_down(1.0) == 2.0**-53
+    True
+    """
+    return -next_up(-number)
 
 
 def log_up(number: Fraction) -> Fraction:

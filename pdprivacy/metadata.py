@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.errors import MetadataError, PrivacyError, short_tracebacks
+from pdprivacy.exact import EXACT
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
@@ -197,7 +198,7 @@ def _numbers_of_column(column: pd.Series[Any]) -> NDArray[Any]:
 
 def _are_floats(column: NDArray[Any]) -> bool:
     """Return whether floats hold all these numbers."""
-    return column.dtype.kind == "f" or not ((column > 2**53) | (column < -(2**53))).any()
+    return column.dtype.kind == "f" or not ((column > EXACT) | (column < -EXACT)).any()
 
 
 def _columns(released: Released) -> list[pd.Series[Any]]:

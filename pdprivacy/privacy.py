@@ -14,7 +14,7 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from pdprivacy import checks
+from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.exact import decimal, decimals
 
@@ -23,6 +23,10 @@ Rational: TypeAlias = int | float | str | Decimal | Fraction
 
 
 ZERO = Fraction(0)
+MOST = 10**290
+"""The largest loss, and the largest count of it: doubles hold 10^18 times as much."""
+
+LEAST_DELTA = Fraction(1, MOST)
 LONGEST, BITS = 1000, 3400
 """The largest exponents of ten and of two, and the most digits, of a number that is accepted."""
 
@@ -146,11 +150,6 @@ def positive(value: Rational, name: str) -> Fraction:
     return number
 
 
-def whole(count: int) -> int:
-    """Return a positive whole number of charges; raise ParameterError for anything else."""
-    return checks.whole(count, "count", 1)
-
-
 def check_delta(delta: Rational) -> Fraction:
     """Return a delta in [0, 1); raise ParameterError for another number."""
     number = rational(delta, "delta")
@@ -178,7 +177,7 @@ class Pure:
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""
-        return Pure(self.epsilon * whole(count))
+        return Pure(self.epsilon * whole(count, "count", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class Approx:
 
     def times(self, count: int) -> Approx:
         """The loss of ``count`` such releases, by basic composition."""
-        return Approx(self.epsilon * whole(count), self.delta * count)
+        return Approx(self.epsilon * whole(count, "count", 1), self.delta * count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class ZCDP:
 
     def times(self, count: int) -> ZCDP:
         """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""
-        return ZCDP(self.rho * whole(count))
+        return ZCDP(self.rho * whole(count, "count", 1))
 
 
 Loss: TypeAlias = Pure | Approx | ZCDP

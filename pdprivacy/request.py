@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, get_args
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got
 from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
+from pdprivacy.mechanism.exponential import MOST_RELEASES
 from pdprivacy.mechanism.support import bounding_name
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
@@ -20,7 +21,6 @@ __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 CalibrationName: TypeAlias = Calibration | Literal["published"]
 
 MECHANISM_NAMES = get_args(MechanismName)
-MOST_RELEASES = 10_000
 
 
 class Options(TypedDict, total=False):

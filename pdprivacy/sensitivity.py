@@ -39,6 +39,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pdprivacy.checks import flag, whole
 from pdprivacy.errors import ParameterError, check_one_of, got, short_public
+from pdprivacy.exact import next_up
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
 
 __all__ = [
@@ -116,7 +117,7 @@ def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
     if squared:
         return square
     root = math.sqrt(square)
-    return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
+    return root if Fraction(root) ** 2 >= square else next_up(root)
 
 
 def count(*, neighbors: Neighbors) -> int:

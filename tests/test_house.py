@@ -28,8 +28,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "types"},
-    {"errors", "exact", "show", "show.numbers"},
+    {"_version", "exact", "types"},
+    {"errors", "show", "show.numbers"},
     {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "noise"},
@@ -532,15 +532,9 @@ MARKS = {
     "storage.shapes",
 }
 ESCAPES = {"show.markup", "show.report"}
-ROUNDS_OUTWARDS = {
-    "accounting.optimal",
-    "exact",
-    "expressions.intervals",
-    "releases.batches",
-    "risk.compositions",
-    "sensitivity",
-    "suppression.scores",
-}
+# `exact`, and who rounds to a side that it is given, or whole arrays.
+ROUNDS_OUTWARDS = {"exact", "expressions.intervals", "risk.compositions"}
+DECIMAL_CONTEXTS = {"exact"}
 KNOWS_MECHANISMS = {"release.tasks", "releases.selection"}
 
 
@@ -570,8 +564,9 @@ def called(*names: str) -> Callable[[ast.AST], bool]:
         (is_of_attrs, MARKS),
         (lambda node: isinstance(node, ast.Attribute) and ast.unparse(node) == "html.escape", ESCAPES),
         (called("nextafter"), ROUNDS_OUTWARDS),
+        (called("Context"), DECIMAL_CONTEXTS),
     ],
-    ids=["marks of frames", "escapes of HTML", "directed roundings"],
+    ids=["marks of frames", "escapes of HTML", "directed roundings", "contexts of decimals"],
 )
 def test_what_is_to_be_said_once_is_said_in_no_further_module(matches, known):
     """These sets may shrink: a module that leaves one does not come back."""
@@ -638,6 +633,31 @@ def test_errors_are_one_tree_and_drawn_in_full():
     named = {name for name in raised if name.endswith(("Error", "Exceeded", "Exception")) and "." not in name}
     # what Python raises for an unknown attribute or keyword, and a system for a file
     assert named - set(errors.__all__) <= {"AttributeError", "TypeError", "OSError", "FileExistsError"}
+
+
+# Who takes the text of an error as a whole, or reads that of another library, which has no parts.
+READS_TEXTS = {
+    "pdprivacy": "shows the whole of it",
+    "command.declare": "of the parser of pandas",
+    "hints": "of Python, on a call that does not fit a signature",
+}
+
+
+def reads_texts(path: Path) -> bool:
+    """Whether a file takes ``str(error)`` or ``error.args`` of an error that it catches or is given."""
+    names = {node.name for node in nodes_of(path) if isinstance(node, ast.ExceptHandler)}
+    given = [node for node in nodes_of(path) if isinstance(node, ast.arg) and node.annotation is not None]
+    names |= {one.arg for one in given if ast.unparse(one.annotation).endswith(("Error", "Exception"))}
+    texts = {text for name in names for text in (f"str({name})", f"repr({name})", f"{name}.args")}
+    return any(
+        isinstance(node, ast.Call | ast.Attribute) and ast.unparse(node) in texts for node in nodes_of(path)
+    )
+
+
+def test_nothing_takes_an_error_apart():
+    """`PrivacyError` has its message and its hint; f-strings show the whole."""
+    readers = {dotted(path).removeprefix("pdprivacy.") for path in FILES if reads_texts(path)}
+    assert readers == set(READS_TEXTS)
 
 
 def test_the_tests_of_a_file_stay_together(request):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pdprivacy import checks
 from pdprivacy.errors import ParameterError, got, kind
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive, whole
+from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive
 
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Rational numbers, below the number of digits that Python refuses to read or write."""
@@ -110,7 +110,7 @@ def tally(events: Events) -> list[tuple[Event, int]]:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Event):
             raise _no_events(pair)
         event, times = pair
-        count = times if type(times) is int and times > 0 else whole(times)
+        count = times if type(times) is int and times > 0 else checks.whole(times, "count", 1)
         if event.group is None or isinstance(event.loss, ZCDP):
             counts[event] = counts.get(event, 0) + count
         else:

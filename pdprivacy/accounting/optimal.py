@@ -35,7 +35,7 @@ import numpy as np
 
 from pdprivacy.accounting.rules import Losses, counted
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, power_down, rounded_down
+from pdprivacy.exact import bisect, decimal, decimals, float_down, float_up, next_up, power_down, rounded_down
 from pdprivacy.privacy import ZCDP, Rational, check_delta, rational
 from pdprivacy.types import Floats
 
@@ -173,7 +173,7 @@ def binomial_weights(epsilon: Fraction, count: int) -> tuple[int, Floats]:
         value = float(weight)
         if value >= TINY:
             first = j if first < 0 else first
-            weights.append(math.nextafter(value, math.inf))
+            weights.append(next_up(value))
         elif first >= 0:
             break
         weight = WIDE.divide(

@@ -137,7 +137,7 @@ def report(events: Events, delta: Rational) -> list[Bound]:
         try:
             bounds.append(Bound(name, method(events, rational(delta, "delta"))))
         except (ParameterError, MissingExtraError) as error:
-            bounds.append(Bound(name, None, str(error).partition("\n")[0]))
+            bounds.append(Bound(name, None, error.message))
     known = [bound.epsilon for bound in bounds if bound.epsilon is not None]
     if known:
         return [*bounds, Bound("best", min(known))]

@@ -19,11 +19,13 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.events import Events
-from pdprivacy.checks import instance, items
+from pdprivacy.checks import instance, items, whole
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
 from pdprivacy.exact import bisect, exp_up, float_down, float_up, log_up, root_down, root_up, rounded_up
 from pdprivacy.privacy import (
+    LEAST_DELTA,
     LOSSES,
+    MOST,
     ZCDP,
     Approx,
     Loss,
@@ -35,7 +37,6 @@ from pdprivacy.privacy import (
     positive,
     rational,
     show,
-    whole,
 )
 
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
@@ -43,8 +44,6 @@ Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 CANCELS = Fraction(1, 10**6)
 """The epsilon below which the tight conversion cancels in doubles."""
 
-LEAST_SLACK = Fraction(1, 10**290)
-LARGEST = 10**290
 REACCOUNTED = 1 - Fraction(1, 10**11)
 """The factor of a largest rho, which keeps its recomputed epsilon within the requested epsilon."""
 
@@ -108,7 +107,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
     ('4.325e-06', '1.204e-04')
     """
     number, level = _check_rho(rho), rational(epsilon, "epsilon")
-    if not 0 <= level <= LARGEST:
+    if not 0 <= level <= MOST:
         raise ParameterError(f"'epsilon' must be in [0, 1e290] (got {got(epsilon)}).")
     if _check_conversion(conversion) == "bun_steinke":
         if level <= number:
@@ -191,13 +190,13 @@ def check_slack(delta: Rational) -> Fraction:
     slack = rational(delta, "delta")
     if not 0 < slack < 1:
         raise ParameterError(f"'delta' must be in (0, 1) (got {got(delta)}).")
-    if slack < LEAST_SLACK:
+    if slack < LEAST_DELTA:
         raise ParameterError("'delta' must be at least 1e-290.")
     return slack
 
 
 def _check_size(number: Fraction, name: str) -> Fraction:
-    if number > LARGEST:
+    if number > MOST:
         raise ParameterError(f"{name!r} must be at most 1e290.")
     return number
 
@@ -229,7 +228,7 @@ def counted(losses: Losses) -> Counter[Loss]:
     Raises ParameterError for values other than losses, and for a count that is not a positive whole number.
     """
     if isinstance(losses, Mapping):
-        counts: Counter[Loss] = Counter({item: whole(count) for item, count in losses.items()})
+        counts: Counter[Loss] = Counter({item: whole(count, "count", 1) for item, count in losses.items()})
     elif isinstance(losses, Iterable) and not isinstance(losses, str):
         listed = items(losses, "losses")
         for item in listed:
@@ -282,7 +281,7 @@ def times(item: Loss, count: int) -> Loss:
     True
     """
     check_loss(item, HELD)
-    return item.times(whole(count))
+    return item.times(whole(count, "count", 1))
 
 
 class Spent(NamedTuple):
@@ -310,7 +309,7 @@ class Spent(NamedTuple):
 
     def add(self, item: Loss, count: int = 1) -> Spent:
         """Return the sums with ``count`` more charges of ``item``; only this method multiplies by a count."""
-        number = count if type(count) is int and count > 0 else whole(count)
+        number = count if type(count) is int and count > 0 else whole(count, "count", 1)
         if not isinstance(item, LOSSES):
             check_loss(item, HELD)
         if isinstance(item, ZCDP):

@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return code
     except PrivacyError as error:
-        hint = error.hint or ""
-        text = str(error).removesuffix(hint) + COMMANDS.get(hint, hint)
+        hint = error.hint and COMMANDS.get(error.hint, error.hint)
+        text = str(PrivacyError(error.message, hint))
         return _failed(text, 1 if isinstance(error, TamperedLedgerError) else 2)
     except KeyboardInterrupt:
         return _failed("Interrupted.", 130)

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.domain import Column
+from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import double, label_position, label_positions
 from pdprivacy.types import Floats, Integers, Mask
 
@@ -23,9 +24,6 @@ Reader: TypeAlias = Callable[[int, int], Any]
 
 PIECE = 1 << 15
 """The number of rows of one step, whose arrays stay in the cache until the next step."""
-
-EXACT = 2**53
-"""The size up to which doubles hold every integer."""
 
 LARGEST = 2**63 - 1
 """The largest integer of 64 bits; no declared bound exceeds it."""

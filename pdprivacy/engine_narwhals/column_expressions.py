@@ -14,9 +14,10 @@ import pandas as pd
 
 from pdprivacy.cell_types import DAYS, DURATIONS, NUMBERS, TEXT, TIMES, TRUTH, ZONED
 from pdprivacy.domain import Column
-from pdprivacy.engine.blocks import EXACT, LARGEST, rounds_down
+from pdprivacy.engine.blocks import LARGEST, rounds_down
 from pdprivacy.engine_narwhals.engines import SparkTimes, narwhals
 from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.exact import EXACT
 from pdprivacy.statistic import Quantity
 from pdprivacy.types import Floats, Integers
 

@@ -25,6 +25,7 @@ from pdprivacy.engine.pandas_engine import SortedRanks, sorted_ranks
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
 from pdprivacy.engine_narwhals.engines import is_field_name, narwhals, run_guarded
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
+from pdprivacy.exact import EXACT
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.types import Integers
 
@@ -409,7 +410,7 @@ def _counts(result: Any) -> Integers:
 
 def _cut(reach: int, rows: int | None) -> int:
     """Return the unit at which to split terms so that sums of both parts stay below 2**53; 0: no split."""
-    if reach * (MANY_ROWS if rows is None else rows) < 2**53:
+    if reach * (MANY_ROWS if rows is None else rows) < EXACT:
         return 0
     return 1 << ((reach.bit_length() + 1) // 2)
 

@@ -14,9 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import has_hash, is_null, plain
+from pdprivacy.checks import flag, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
@@ -69,8 +70,7 @@ def cut(
             "put labels together by private.dp.recode(column, {label: group})",
         )
     for name, value in (("right", right), ("include_lowest", include_lowest)):
-        if not isinstance(value, bool | np.bool_):
-            raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+        flag(value, name)
     given, edges = _edges(column, bins)
     texts = (
         _texts(given, bool(right), bool(include_lowest))
@@ -384,9 +384,6 @@ KINDS = {
 
 WIDER = {("boolean", "integer"), ("boolean", "float"), ("integer", "float")}
 """Kinds of columns whose every cell is one of another kind, too."""
-
-EXACT = 2**53
-"""Whole numbers up to it are floats, too."""
 
 
 def astype(domain: Domain, dtype: Any) -> Transform:

@@ -7,7 +7,6 @@ same, and checked alike, for a column, for arithmetic and in a step of its own.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -16,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.checks import finite, is_null, plain
+from pdprivacy.checks import finite, is_null, is_number, plain
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, kind
 from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
@@ -243,8 +242,7 @@ def number(value: Any, column: Column, what: str) -> int | float:
     if column.timeline is not None:
         return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
     found: Any = plain(value)
-    real = isinstance(found, numbers.Real) and not isinstance(found, bool)
-    if not real or not finite(found):
+    if not is_number(found) or not finite(found):
         raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
     if column.kind != "integer":
         return float(found)

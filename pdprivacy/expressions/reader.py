@@ -319,7 +319,7 @@ class ExpressionReader:
     def _undeclared(self, name: Hashable) -> QueryError:
         others = [label for label in self.domain.names if not isinstance(label, str)]
         error = undeclared(self.domain, name)
-        message, hint = str(error.args[0]).split("\nHint:")[0], error.hint
+        message, hint = error.message, error.hint
         if not others:
             return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
         written = str(name).replace(" ", "")
@@ -368,7 +368,7 @@ class ExpressionReader:
         except ParameterError as error:
             known = "2020-01-31" if column.timeline is None else column.timeline.nearest(value)
             valid = f"private[private[{column.name!r}] >= {known!r}]"
-            refused = QueryError(str(error.args[0]).split("\nHint:")[0], valid)
+            refused = QueryError(error.message, valid)
         raise refused  # outside the except block: one error, not two
 
     # ---------------------------------------------------------------- arithmetic

@@ -231,8 +231,6 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
     False
     """
     check_one_of("how", how, ("any", "all"))
-    if how is None:
-        raise ParameterError("'how' must be one of 'any', 'all' (got None).")
     if subset is None:
         looked_at = [column for column in domain.columns if column.role != "identifier"]
     else:

@@ -16,15 +16,12 @@ from pdprivacy.checks import instance
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
 from pdprivacy.exact import near
 from pdprivacy.ledger.store import Row, altered, parse
-from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
+from pdprivacy.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses with their counts."""
 
 ZERO = Fraction(0)
-MOST = 10**290
-"""The largest loss, and the largest count of it."""
-
 MOST_SUM = MOST**2
 MOST_SQUARED = 10**140
 MOST_BITS = 12_000

@@ -18,12 +18,11 @@ from pdprivacy import accounting as accountings
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
-from pdprivacy.checks import check_name, instance, printable, whole
+from pdprivacy.checks import check_name, instance, is_number, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
-from pdprivacy.ledger.account import MOST, Account, Charge, Entry, Terms, doubles
+from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
-from pdprivacy.ledger.store import NOTHING, UNKNOWN
-from pdprivacy.privacy import ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
+from pdprivacy.privacy import MOST, ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -246,9 +245,10 @@ class Budget:
         try:
             self._book.answer(int(number), risk)
         except LedgerError as error:
+            handed_out(self._book, int(number))
             raise type(error)(
                 f"Charge {number} of the budget {self.name!r} is entered, but its answer was not handed out, "
-                f"because that could not be noted: {_reason(error)}",
+                f"because that could not be noted: {error.reason}",
                 "the charge stays; another release is charged anew.",
             ) from None
         handed_out(self._book, int(number))
@@ -294,7 +294,7 @@ class Budget:
             number = self._book.store(release, answer, request, risk)
         except LedgerError as error:
             raise type(error)(
-                f"The release {release!r} stays charged, but its answer was not stored: {_reason(error)}"
+                f"The release {release!r} stays charged, but its answer was not stored: {error.reason}"
             ) from None
         handed_out(self._book, number)
 
@@ -389,8 +389,7 @@ class Budget:
 
 def _risk(risk: float) -> float:
     """Return a risk that may be published."""
-    is_number = isinstance(risk, numbers.Real) and not isinstance(risk, bool)
-    if not is_number or isinstance(risk, Confidential) or not 0 <= risk <= 1:
+    if not is_number(risk) or isinstance(risk, Confidential) or not 0 <= risk <= 1:
         raise ParameterError("'risk' must be a probability, made of released numbers.")
     return float(risk)
 
@@ -400,14 +399,6 @@ def _texts(request: Request) -> Request:
     if not all(type(text) is str for pair in texts.items() for text in pair):
         raise ParameterError("'request' must hold texts, by the names of arguments.", '{"mean": "age"}.')
     return texts
-
-
-def _reason(error: LedgerError) -> str:
-    """Return the reason of an error, without its words about the note or answer."""
-    reason = str(error).partition("\n")[0]
-    for fate in (NOTHING, UNKNOWN):
-        reason = reason.replace(fate, "").strip()
-    return reason
 
 
 Entered: TypeAlias = dict[tuple[Book, int], str]
@@ -428,6 +419,6 @@ def charging() -> Iterator[Entered]:
 
 
 def handed_out(book: Book, number: int) -> None:
-    """Mark a charge as handed out, so that no error says otherwise."""
+    """Mark a charge as handed out, or as named in an error, so that no note is added about it."""
     if (entered := ENTERED.get()) is not None:
         entered.pop((book, number), None)

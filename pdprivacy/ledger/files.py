@@ -117,7 +117,7 @@ class LedgerFiles:
 
     def refused(self, fact: str, hint: str | None = None) -> LedgerError:
         """Return the error for a ledger that cannot be used."""
-        return LedgerError(f"The ledger {self.path!r} {fact}. {self.fate}".rstrip(), hint)
+        return LedgerError(f"The ledger {self.path!r} {fact}.", hint, self.fate)
 
     def in_words(self, error: BaseException) -> LedgerError:
         """Return an error of SQLite or of the system in plain words; its own text may quote a record."""
@@ -252,8 +252,9 @@ class LedgerFiles:
         if not sound or first_pages != 1:
             raise TamperedLedgerError(
                 f"The journal {self.journal!r} is damaged, or it is of another ledger, or of this one at "
-                f"another time. {NOTHING}",
+                "another time.",
                 RESTORE_ALONE,
+                NOTHING,
             )
         return True
 

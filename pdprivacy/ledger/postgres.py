@@ -88,8 +88,8 @@ KINDS = {"42P01": errors.MissingLedgerError, "record": errors.TamperedLedgerErro
 def refusal(address: str, fate: str, code: str) -> errors.LedgerError:
     """Return the error for an SQLSTATE; the text of the server may hold values, and is left out."""
     predicate, hint = next(texts for codes, *texts in REASONS if code.startswith(codes))
-    text = f"The ledger at {address} {predicate.format(code)}. {fate}".rstrip()
-    return KINDS.get(code, errors.LedgerError)(text, hint)
+    reason = f"The ledger at {address} {predicate.format(code)}."
+    return KINDS.get(code, errors.LedgerError)(reason, hint, fate)
 
 
 class PostgresStore(Store):

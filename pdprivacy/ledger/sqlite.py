@@ -198,7 +198,7 @@ class _Transaction(LedgerFiles, Writer):
         if self._writes:
             assert self.connection is not None
             if self._failed or not self.connection.in_transaction:
-                raise LedgerError(f"An earlier step in the ledger {self.path!r} failed. {NOTHING}")
+                raise LedgerError(f"An earlier step in the ledger {self.path!r} failed.", fate=NOTHING)
             self.fate = UNKNOWN
             self.connection.execute("COMMIT")
             self._refuse_exchange()
@@ -286,7 +286,7 @@ class _Transaction(LedgerFiles, Writer):
 
     def _tampered(self, problem: str) -> TamperedLedgerError:
         text = f"The tables of the ledger {self.path!r} are not those it was made with: {problem}."
-        return TamperedLedgerError(f"{text} {self.fate}".rstrip(), RESTORE)
+        return TamperedLedgerError(text, RESTORE, self.fate)
 
     def _setting(self, pragma: str) -> Any:
         rows = self.execute(f"PRAGMA {pragma}")

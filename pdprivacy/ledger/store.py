@@ -338,8 +338,9 @@ class Chain:
             if seen_head is None and not writes:
                 raise
             raise LedgerError(
-                f"The ledger {self.store.address!r} was here, and is gone. {NOTHING}",
+                f"The ledger {self.store.address!r} was here, and is gone.",
                 "restore it: a new one knows nothing of what was spent on the data.",
+                NOTHING,
             ) from None
         self._see(head)
         return result

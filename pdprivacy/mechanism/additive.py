@@ -17,7 +17,7 @@ from pdprivacy import noise
 from pdprivacy.checks import doubles, flag, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import power_below
+from pdprivacy.exact import EXACT, power_below
 from pdprivacy.mechanism import support
 from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
@@ -553,11 +553,11 @@ def add(whole: Whole, unit: Fraction, mechanism: Additive, source: Source) -> Fl
     assert mechanism.limits.bounding != "truncated", "truncated noise depends on the distances to its bounds"
     steps = mechanism._noise(len(whole), source)
     grid = mechanism.grid
-    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < support.EXACT:
+    if isinstance(whole, np.ndarray) and grid <= unit and _largest_size(whole) < EXACT:
         if grid == unit:
             return np.asarray((whole + steps).astype(np.float64) * float(grid))
         # both terms are exact doubles; their sum is rounded once, after the noise
-        if _largest_size(steps) < support.EXACT:
+        if _largest_size(steps) < EXACT:
             return np.asarray(whole.astype(np.float64) * float(unit) + steps * float(grid))
     numbers = support.in_steps(whole, unit, grid)
     sums = [float(number + step) for number, step in zip(numbers, steps.tolist(), strict=True)]
@@ -604,7 +604,7 @@ def _add_within_static(
     finer = unit / mechanism.grid
     low, high = support.first_step(limits[0], mechanism.grid), support.last_step(limits[1], mechanism.grid)
     reach = max(_largest_size(whole), 1) * math.ceil(finer)  # an empty table is like any other
-    if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= 2**61:
+    if finer.denominator != 1 or max(reach, abs(low or 0), abs(high or 0)) >= support.FURTHEST:
         return None
     if low is not None and high is not None:
         high = max(low, high)

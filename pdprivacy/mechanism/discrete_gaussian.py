@@ -17,7 +17,7 @@ from pdprivacy.accounting.rules import zcdp_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses, total
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.exact import bisect, root_above
+from pdprivacy.exact import EXACT, bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
 from pdprivacy.mechanism.support import Bounding
@@ -46,7 +46,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
     0.0072
     """
     epsilon, sigma = real(epsilon, "epsilon", 0), real(sigma, "sigma", LEAST_SIGMA, MOST_SIGMA)
-    whole(sensitivity, "sensitivity", 1, 2**53)
+    whole(sensitivity, "sensitivity", 1, EXACT)
     z, p = discrete_normal_masses(sigma)
     # z is the noise of the neighbour that lies `sensitivity` higher: its privacy loss is linear in z
     privacy_loss = sensitivity * (2 * z + sensitivity) / (2 * sigma * sigma)

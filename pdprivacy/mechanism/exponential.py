@@ -19,6 +19,7 @@ from pdprivacy.checks import flag, proportion, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism.additive import check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
+from pdprivacy.mechanism.support import FURTHEST
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
@@ -27,9 +28,9 @@ from pdprivacy.types import Floats, Integers
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
 
-FURTHEST = 2**61
 LARGEST_SCALE = Fraction(10**100)
 MOST_RELEASES = 10_000
+"""The largest number of releases that share one loss."""
 
 PANELS, NODES, AT_ONCE = 48, 64, 2**20
 """The quadrature: panels are halved towards zero, where a product of many factors has all its mass."""

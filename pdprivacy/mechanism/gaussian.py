@@ -23,7 +23,7 @@ from pdprivacy.mechanism.support import (
     release_grid,
 )
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, check_delta
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ Calibration: TypeAlias = Literal["analytic", "classic", "pdp"]
 
 
 LEAST_EPSILON = Fraction(1, 10**5)
+"""Below, the two terms of the exact delta agree in more digits than a double has."""
+
 LEAST_MULTIPLIER = 1e-150
 
 
@@ -85,8 +87,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
             "'delta' must be positive for Gaussian noise (got 0).",
             'pass delta=1e-6, or mechanism="laplace", which needs none.',
         )
-    if not LEAST_EPSILON <= epsilon < 10**290 or delta < Fraction(1, 10**290):
-        # below, the two terms of the exact delta agree in more digits than a double has
+    if not LEAST_EPSILON <= epsilon < MOST or delta < LEAST_DELTA:
         raise ParameterError(
             "Gaussian noise is calibrated for 'epsilon' from 1e-5 and 'delta' from 1e-290 on."
         )

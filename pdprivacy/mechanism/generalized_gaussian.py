@@ -16,10 +16,11 @@ from pdprivacy.distributions import GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import power_below, power_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
+from pdprivacy.mechanism.gaussian import LEAST_EPSILON
 from pdprivacy.mechanism.laplace import truncated_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Approx, Rational, check_delta, rational
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 
 MOST_ORDER = 100
-LEAST_EPSILON = Fraction(1, 10**5)
 
 ROUNDING = 2.0**-50
 """An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
@@ -84,7 +84,7 @@ def generalized_gaussian_scale(
             "pass delta=1e-6, or p=1, which needs none.",
         )
     least = LEAST_EPSILON * (2 if truncated else 1)
-    if not least <= epsilon < 10**290 or slack < Fraction(1, 10**290):
+    if not least <= epsilon < MOST or slack < LEAST_DELTA:
         raise ParameterError(
             f"Generalized Gaussian noise is calibrated for 'epsilon' from {float(least):g} "
             "and 'delta' from 1e-290 on."

@@ -15,6 +15,7 @@ from pdprivacy.exact import power_below
 from pdprivacy.mechanism.additive import Continuous
 from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, sensitivity_on_grid
 from pdprivacy.noise import Source
+from pdprivacy.noise.choice import WIDEST
 from pdprivacy.privacy import Rational, positive, rational
 from pdprivacy.types import Integers
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-
-WIDEST = 2**52
 
 LEAST_GAMMA = Fraction(1, 2**26)
 """A smaller default break would leave stairs of too many grid steps; any break has the same loss."""

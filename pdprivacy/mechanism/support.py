@@ -37,7 +37,8 @@ from numpy.typing import ArrayLike
 
 from pdprivacy.checks import reals
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import exponent_below, power_below, power_of_two
+from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two
+from pdprivacy.noise.choice import WIDEST
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.types import Floats, Integers, Whole
 
@@ -67,7 +68,6 @@ rounded coordinates in the l1 norm and 2**20 in the l2 norm."""
 
 LEAST_STEPS = Fraction(1, 2**10)
 MOST_SCALE_BITS = 963  # 2**963 is about 1e290
-EXACT = 2**53
 
 
 def release_grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fraction:
@@ -114,7 +114,7 @@ def check_drawable(steps: Fraction, grid: Fraction, integer: bool = False) -> No
         raise ParameterError("'grid' must be at most 2**-20 of the scale.")
     scale = steps.numerator.bit_length() - steps.denominator.bit_length()
     scale += grid.numerator.bit_length() - grid.denominator.bit_length()
-    if steps > 1 << 52 or abs(scale) > MOST_SCALE_BITS:
+    if steps > WIDEST or abs(scale) > MOST_SCALE_BITS:
         raise ParameterError(
             "The noise cannot be drawn: its scale must be between 1e-290 and 1e290 "
             "and at most 2**52 grid steps.",
@@ -179,7 +179,7 @@ LEAST_RANGE = 8
 """Bounds are at least this many grid steps apart."""
 
 FURTHEST = 2**61
-WIDEST = 2**1000
+"""Grid steps and scores are below this size, so that sums and differences of two stay within 64 bits."""
 
 POINTS = 2049
 """Statistics that a search for the largest error looks at first."""

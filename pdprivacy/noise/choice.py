@@ -19,7 +19,9 @@ from pdprivacy.exact import SLIP, exponential
 from pdprivacy.noise.bits import Source
 from pdprivacy.types import Floats, Integers, Mask, Words
 
-WIDEST = 2**52  # keeps every draw within int64, but for an event rarer than exp(-2000)
+WIDEST = 2**52
+"""The widest noise, in steps: every draw is within int64, but for an event rarer than exp(-2000)."""
+
 FEW = 1024  # up to here drawing one by one costs less than building a table
 BLOCK = 2**16  # draws at a time: temporaries stay in the cache
 MARGIN = 2.0**-40  # far above the error of a double computation of a probability, about 2^-50

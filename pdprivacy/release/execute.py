@@ -95,8 +95,7 @@ def noting_charges() -> Iterator[None]:
         except BaseException as error:
             for (_, number), name in entered.items():
                 title = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
-                if not str(error).startswith(title):
-                    error.add_note(f"{title} is entered, but its answer was not handed out.")
+                error.add_note(f"{title} is entered, but its answer was not handed out.")
             raise
 
 

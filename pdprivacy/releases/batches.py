@@ -7,7 +7,6 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from itertools import combinations, groupby
 from types import TracebackType
@@ -30,8 +29,10 @@ from pdprivacy.errors import (
     short_traceback,
     short_tracebacks,
 )
+from pdprivacy.exact import next_down, rounded_up
 from pdprivacy.hints import with_hints
 from pdprivacy.mechanism import noise_multiplier
+from pdprivacy.mechanism.gaussian import LEAST_EPSILON
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
@@ -229,7 +230,7 @@ def _plan_of(
     slack = apart.delta if delta is None else rational(delta, "delta")
     least = epsilon_of([pair for price in prices for pair in price.events], slack, accounting)
     # in nine digits, so that what a budget shows stays short
-    together = max(Fraction(Context(prec=9, rounding=ROUND_CEILING).create_decimal(least)), LEAST)
+    together = max(rounded_up(Fraction(least), 9), LEAST)
     if accounting in ("best", "basic") and apart.epsilon <= together and apart.delta <= slack:
         return ReleasePlan(protected, tuple(releases), apart, apart)  # no accounting is below the sums
     return ReleasePlan(protected, tuple(releases), loss(together, slack), apart)
@@ -488,11 +489,11 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
 def _largest_fitting(fits: Callable[[float], bool], near: float | None) -> float:
     """Return the largest double that fits: at or just below ``near``, or found by a search if it is None."""
     if near is not None:
-        for found in (near, math.nextafter(near, 0), near * (1 - 1e-12)):
+        for found in (near, next_down(near), near * (1 - 1e-12)):
             if fits(found):
                 return found
         return 0.0
-    low, high = 1e-5, LARGEST  # Gaussian noise is not calibrated for a smaller epsilon
+    low, high = float(LEAST_EPSILON), LARGEST
     if not fits(low):
         return 0.0
     if fits(high):

@@ -19,7 +19,7 @@ import pandas as pd
 
 from pdprivacy import checks, noise
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of, got, kind
+from pdprivacy.errors import ParameterError, check_one_of, kind
 from pdprivacy.inference import Pooled
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
@@ -240,10 +240,7 @@ class _Comparison:
         arguments: Sequence[Any],
         options: dict[str, Any],
     ) -> _Comparison:
-        if not isinstance(name, str) or name not in STATISTICS:
-            raise ParameterError(
-                f"'statistic' must be one of {', '.join(map(repr, STATISTICS))} (got {got(name)})."
-            )
+        check_one_of("statistic", name, tuple(STATISTICS))
         for word in ("release_id", "releases"):
             if word in options:
                 raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")

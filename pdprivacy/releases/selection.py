@@ -12,6 +12,7 @@ import pandas as pd
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
+from pdprivacy.exact import EXACT
 from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
 from pdprivacy.metadata import Released
@@ -41,9 +42,6 @@ R = TypeVar("R")
 
 DRAW = 10**4
 """The number of candidates whose weights take as long as one draw of a number."""
-
-EXACT = 2**53
-"""The size up to which floats hold every whole number."""
 
 
 class SelectionOptions(TypedDict, total=False):

@@ -27,6 +27,7 @@ from pdprivacy import risk
 from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
@@ -146,7 +147,7 @@ def _margin(counts: ArrayLike) -> Floats:
         raise ParameterError(f"'counts' must have one dimension (got {margin.ndim}).")
     if not margin.any():
         raise ParameterError("'counts' must hold at least one record.")
-    if margin.max() >= 2**53 // len(margin):
+    if margin.max() >= EXACT // len(margin):
         raise ParameterError("'counts' must add up to less than 2**53.")
     return margin.astype(np.float64)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
@@ -12,8 +11,9 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import doubles, real
+from pdprivacy.checks import doubles, is_number, real
 from pdprivacy.errors import ParameterError, kind
+from pdprivacy.exact import EXACT
 from pdprivacy.types import Floats, Integers
 
 Average: TypeAlias = Literal["cells", "records"]
@@ -111,7 +111,7 @@ def checked_counts(counts: ArrayLike) -> Integers:
         raise ParameterError(f"'counts' must have at least 2 columns, one per label (got {table.shape[1]}).")
     if not table.any():
         raise ParameterError("'counts' must hold at least one record.")
-    if table.max() >= 2**53 // table.shape[1]:
+    if table.max() >= EXACT // table.shape[1]:
         raise ParameterError("'counts' must add up to less than 2**53 in a cell.")
     return table
 
@@ -122,9 +122,7 @@ def whole_numbers(counts: Any) -> Integers:
         table = np.asarray(counts)
     except ValueError:
         raise ParameterError("'counts' must be a table: rows of the same length.") from None
-    if table.dtype == object and all(
-        isinstance(count, numbers.Real) and not isinstance(count, bool) for count in table.flat
-    ):
+    if table.dtype == object and all(map(is_number, table.flat)):
         try:
             doubles = table.astype(np.float64)  # objects, as from a frame of nullable integers
         except OverflowError:
@@ -140,7 +138,7 @@ def whole_numbers(counts: Any) -> Integers:
         raise ParameterError("'counts' must be whole numbers.")
     if (table < 0).any():
         raise ParameterError("'counts' must not be negative.")
-    if (table >= 2**53).any():
+    if (table >= EXACT).any():
         raise ParameterError("'counts' must be less than 2**53.")
     return table.astype(np.int64)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import inspect
 import math
-import numbers
 import re
 import typing
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import is_number
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, got
 from pdprivacy.timeline import DATE_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
@@ -238,11 +238,6 @@ def _end(value: Any, closed: bool) -> End | None:
     return (value, closed) if is_number(value) and math.isfinite(value) else None
 
 
-def is_number(value: Any) -> bool:
-    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
-
-
 def within(lower: float | None, upper: float | None, low: End | None, high: End | None) -> bool:
     """Return whether declared bounds are within the ends of a check; no end leaves its side open."""
 
@@ -364,7 +359,7 @@ def _zone(name: Hashable, dtype: Any, instants: Sequence[pd.Timestamp]) -> str |
     try:
         return zone_of(instants[0] if declared is None else instants[0].tz_convert(declared))
     except PrivacyError as error:
-        refusal = DeclarationError(f"column {name!r}: {error.args[0]}")
+        refusal = DeclarationError(f"column {name!r}: {error.message}", error.hint)
     raise refusal
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import is_number
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
@@ -25,7 +26,6 @@ from pdprivacy.schema.declarations import (
     engine_of,
     implied_by_dates,
     in_order,
-    is_number,
     opened,
     refuse_blanks,
     refuse_dates,

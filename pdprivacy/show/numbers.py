@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pdprivacy.exact import EXACT, decimal, decimals, exp_up
 from pdprivacy.types import Floats
 
 LARGE = 1e15
@@ -18,7 +19,7 @@ MOST_DIGITS = 12
 DIGITS = 2
 """Significant digits of an error."""
 
-EXACT = Context(prec=400)
+WIDE = decimals(400)
 
 COST_DIGITS = 6
 """Significant digits of a privacy loss."""
@@ -49,7 +50,7 @@ def paired(value: float, half: float) -> tuple[str, str]:
     if half == 0 or abs(value) >= LARGE or "e" in error:
         return repr(value).removesuffix(".0"), error
     step = Decimal(1).scaleb(-len(error.partition(".")[2]))
-    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, EXACT)
+    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, WIDE)
     return f"{shown if shown else abs(shown):,f}", error
 
 
@@ -75,13 +76,13 @@ def half_width(half: float, whole: bool = False) -> str:
     error = Decimal(repr(float(half)))
     places = DIGITS - 1 - error.adjusted()
     if half >= LARGE or places > MOST_DIGITS:
-        return f"{Context(prec=DIGITS, rounding=ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
+        return f"{decimals(DIGITS, ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
     if whole and error == error.to_integral_value():
         places = 0
     step = Decimal(1).scaleb(-max(places, 0))
     if not whole:
         error += step / 2
-    return f"{error.quantize(step, ROUND_CEILING, EXACT):,f}"
+    return f"{error.quantize(step, ROUND_CEILING, WIDE):,f}"
 
 
 def span(halves: Floats, whole: bool = False, dates: bool = False) -> str:
@@ -180,7 +181,7 @@ def label(value: Any, most: int | None = MOST_TEXT) -> str:
     """
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "NaN"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         value = int(value)  # pandas makes floats of integers beside a null
     return printable(value, most)
 
@@ -244,8 +245,8 @@ def _loss(number: Fraction | float, digits: int, rounding: str) -> str:
     exact = number if isinstance(number, Fraction) else Fraction(repr(float(number)))
     if exact <= 0:  # what is left where sums were rounded
         return "0"
-    context = Context(prec=digits, rounding=rounding)
-    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
+    context = decimals(digits, rounding)
+    rounded = decimal(exact, context).normalize(context)
     if -5 < rounded.adjusted() < 9:
         return f"{rounded:f}"
     mantissa, _, power = f"{rounded:e}".partition("e")
@@ -260,10 +261,8 @@ def factor(power: Fraction) -> str | None:
     """
     if power > MOST_POWER:
         return None
-    context = Context(prec=30, rounding=ROUND_CEILING)
-    grown = context.exp(context.divide(Decimal(power.numerator), Decimal(power.denominator)))
-    rounded = Context(prec=3, rounding=ROUND_CEILING).plus(grown.next_plus(context))
-    return f"{rounded:,f}"
+    context = decimals(3, ROUND_CEILING)
+    return f"{decimal(exp_up(power), context).normalize(context):,f}"
 
 
 def loss_text(epsilon: Fraction | float, delta: Fraction | float) -> str:

@@ -480,7 +480,8 @@ def _blocks(frame: Any, standing: Standing | PrivacyError) -> list[Block]:
 
 def _reason(error: PrivacyError) -> Blocks:
     """Return the reason why there is nothing to show, and a valid call."""
-    return map(_note, str(error).split("\n"))
+    hint = [] if error.hint is None else [f"Hint: {error.hint}"]
+    return map(_note, [error.message, *hint])
 
 
 # ---------------------------------------------------------------- notebook

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pdprivacy import disk
+from pdprivacy.checks import instance
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
 from pdprivacy.ledger.audit import HEAD
 from pdprivacy.metadata import Released
@@ -42,9 +43,7 @@ def check_file_name(name: Any, argument: str) -> str:
     >>> check_file_name("2026-05", "release_id")
     '2026-05'
     """
-    if not isinstance(name, str):
-        raise ParameterError(f"{argument!r} must be a string (got {got(name)}).", f'{argument}="2026-05".')
-    plain = unicodedata.normalize("NFC", name)
+    plain = unicodedata.normalize("NFC", instance(name, str, argument, f'{argument}="2026-05".'))
     fits = 0 < len(plain.encode(errors="replace")) <= MOST_BYTES and plain.isprintable()
     device = plain.partition(".")[0].strip().lower() in _DEVICES
     if not fits or plain != plain.strip(" .") or device or _SPECIAL & set(plain):

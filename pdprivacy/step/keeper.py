@@ -36,6 +36,7 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger import Budget, Entry, Ledger
+from pdprivacy.ledger.budget import handed_out
 from pdprivacy.metadata import KEY, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
@@ -101,7 +102,9 @@ class Purse(Budget):
 
     def handed_out(self) -> None:
         """Note that the answer that was made last is handed out."""
-        super().answered(*self.answer)
+        number, risk = self.answer
+        self._book.answer(number, risk)
+        handed_out(self._book, number)
 
 
 class StoredRelease(NamedTuple):
@@ -244,10 +247,9 @@ class StepKeeper:
             try:
                 self._purse.handed_out()
             except LedgerError as error:
-                failure = str(error).partition("because that could not be noted: ")[2].partition("\n")[0]
                 raise StepError(
                     f"The release {release_id!r} is charged, and stored in the folder of the step, as the "
-                    f"ledger could not take it: {failure}",
+                    f"ledger could not take it: {error.reason}",
                     "call the step again with the same release_id: what is stored is free.",
                 ) from None
 

@@ -52,7 +52,7 @@ def reason(error: Exception) -> str:
     ('No such file or directory', 'KeyError')
     """
     if isinstance(error, MetadataError):
-        return str(error).partition("\nHint")[0].rstrip(".")
+        return error.message.rstrip(".")
     return getattr(error, "strerror", None) or type(error).__name__
 
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.checks import pair
 from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.exact import next_down
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression.amplification import check_spread
@@ -125,7 +126,7 @@ def keep_probabilities(scores: ArrayLike, m: Rational, M: Rational) -> Floats:
         raise ParameterError("'scores' must be in [0, 1].")
     most = float(1 - low)
     if most > 1 - low:
-        most = math.nextafter(most, 0)
+        most = next_down(most)
     kept = array * -float(high - low)
     kept += most
     return np.maximum(kept, min(float(1 - high), most), out=kept)

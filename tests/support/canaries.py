@@ -26,8 +26,8 @@ def refused(frame: pd.DataFrame, schema: Any) -> str:
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
-    for text in (str(error), repr(error), *traceback.format_exception(error)):
+    for text in (str(error), repr(error), error.message, *traceback.format_exception(error)):
         assert not CELL.search(text)
     assert error.hint.startswith("declare what the data may hold, or ")
-    assert not set(vars(error)) - {"hint"}
+    assert not set(vars(error)) - {"message", "hint"}
     return str(error)

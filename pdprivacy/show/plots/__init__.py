@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pdprivacy.errors import MetadataError, short_public
+from pdprivacy.errors import NoPictureError, short_public
 from pdprivacy.metadata import recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
@@ -59,7 +59,7 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
     >>> import pandas as pd
     >>> draw(pd.DataFrame({"cells": [0.25, 1.0]}))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    pdprivacy.errors.MetadataError: This frame has no picture.
+    pdprivacy.errors.NoPictureError: This frame has no picture.
     Hint: ...private.dp.mean(...).dp.plot()...
     """
     known = recognized(frame)
@@ -71,7 +71,7 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
     elif known.what == "plan" and isinstance(frame, pd.DataFrame):
         drawn = draw_plan(frame, known.facts, ax)
     else:
-        raise MetadataError(
+        raise NoPictureError(
             "This frame has no picture.",
             "these have: private.dp.mean(...).dp.plot() and other releases, "
             "private.dp.plan.mean(...).dp.plot(), "

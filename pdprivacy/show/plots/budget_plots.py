@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy.errors import MetadataError, ParameterError, got
+from pdprivacy.errors import MetadataError, NoPictureError, ParameterError, got
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
 from pdprivacy.show.numbers import cost, many, plain, printable, remaining
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
@@ -230,7 +230,7 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
     """
     wanted = "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
     if "plus_minus" in plan.columns and not {"bias", "rmse"} & set(plan.columns):
-        raise MetadataError(
+        raise NoPictureError(
             "The plan holds no bias and no root mean squared error, so it has no picture.",
             "plan['plus_minus'] holds the margins of error.",
         )

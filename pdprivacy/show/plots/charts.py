@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.errors import MetadataError
+from pdprivacy.errors import MetadataError, NoPictureError
 from pdprivacy.metadata import Metadata, Released
 from pdprivacy.show import numbers
 from pdprivacy.show.numbers import printable
@@ -69,16 +69,16 @@ class Cube:
                 "released.dp.plot() on the object as it was returned, before it is rounded or sorted.",
             )
         if view.facts.statistic in LABELS:
-            raise MetadataError(
+            raise NoPictureError(
                 f"{view.facts.statistic!r} releases labels and no numbers, so it has no picture.",
                 "private.dp.value_counts(column, epsilon=...).dp.plot() draws counts, at their own cost.",
             )
         try:
             values = seconds_of(view.table) if view.dates else view.table.to_numpy(dtype=np.float64)
         except (TypeError, ValueError):
-            raise MetadataError("The release holds labels or objects, so it has no picture.") from None
+            raise NoPictureError("The release holds labels or objects, so it has no picture.") from None
         if not values.size:
-            raise MetadataError("The release holds no number, so it has no picture.")
+            raise NoPictureError("The release holds no number, so it has no picture.")
         limits = view.facts.bounds_of_each("bounds" if view.facts.bounds else "value_bounds", released.shape)
         lower, upper = (limit.reshape(len(released), -1) for limit in limits)
         columns, order = _order(released, view.facts)

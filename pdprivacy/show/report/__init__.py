@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from pdprivacy import checks, metadata
-from pdprivacy.checks import check_name
+from pdprivacy.checks import check_name, flag
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     MetadataError,
@@ -130,8 +130,7 @@ def report(
     Report(edition='public', releases=('members',))
     """
     check_one_of("edition", edition, get_args(Edition))
-    if not isinstance(pictures, bool):
-        raise ParameterError(f"'pictures' must be True or False (got {got(pictures)}).")
+    pictures = flag(pictures, "pictures")
     heading = TITLE if title is None else check_name(title, "title")
     check_extras(pictures)
     collected = collect(releases, edition)
@@ -354,17 +353,13 @@ def _read(thing: Any, called: str) -> ReportedRelease:
     try:
         facts = metadata.read(thing)
     except MetadataError as error:
-        words = (
-            str(error).partition("\n")[0].replace("This frame", "it").replace("The release metadata", "its")
-        )
-        raise MetadataError(f"{called} cannot be read as a release: {words}", error.hint) from None
+        raise MetadataError(f"{called} cannot be read as a release. {error.message}", error.hint) from None
     _check_known(thing.attrs[KEY], facts, called)
     try:
         view = View.of(thing)
         known = view.selected or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
-        words = str(error).partition("\n")[0].replace("release metadata", f"release metadata of {called}")
-        raise MetadataError(words, AS_RETURNED) from None
+        raise MetadataError(f"{called} cannot be reported. {error.message}", AS_RETURNED) from None
     if not view.unchanged:
         raise MetadataError(
             f"The numbers or labels of {called} are not those that were released. Nothing was written.",

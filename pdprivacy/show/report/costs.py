@@ -124,7 +124,7 @@ def _of_chain(chain: Chain, name: str, edition: Edition) -> Charges:
     except TamperedLedgerError as error:
         if edition == "public":
             raise
-        fault = str(error).partition("\n")[0]
+        fault = error.message
     try:
         account, entries = book.entries()
     except LedgerError:

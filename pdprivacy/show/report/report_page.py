@@ -17,7 +17,7 @@ import pandas as pd
 
 from pdprivacy._version import __version__
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import MetadataError, MissingExtraError
+from pdprivacy.errors import MissingExtraError, NoPictureError
 from pdprivacy.ledger import Entry
 from pdprivacy.metadata import Released
 from pdprivacy.privacy import Confidential
@@ -411,9 +411,6 @@ MOST_COUNTS, MOST_CELLS = 60, 600
 MOST_CHARGES = 60
 """Charges that are drawn one by one."""
 
-NO_PICTURE = "has no picture"
-"""Text in the error for a frame without a plot; any other error is raised."""
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -467,10 +464,8 @@ def _picture(draw: Callable[[Axes], Any], words: str, high: float = 4.0) -> Pict
         figure = Figure(figsize=(WIDE, min(max(high, LEAST), MOST)), layout="constrained")
         try:
             draw(figure.subplots())
-        except MetadataError as error:
-            if NO_PICTURE in str(error):
-                return None
-            raise
+        except NoPictureError:
+            return None
         kind, data = "svg+xml", _saved(figure, "svg")
         if len(data) > MOST_DRAWING:
             kind, data = "png", _saved(figure, "png")
