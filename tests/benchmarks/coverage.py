@@ -1,8 +1,8 @@
 """Coverage: how often the 95 % intervals that releases state hold the exact statistic, over a grid.
 
-    python tests/benchmarks/coverage.py                       # mechanisms and epsilons take turns
-    python tests/benchmarks/coverage.py --every --draws 1000  # every mechanism with every epsilon
-    python tests/benchmarks/coverage.py --only std
+    python -m tests.benchmarks.coverage                       # mechanisms and epsilons take turns
+    python -m tests.benchmarks.coverage --every --draws 1000  # every mechanism with every epsilon
+    python -m tests.benchmarks.coverage --only std
 
 A line of the table is a release with its neighbours: for every bounding the mean coverage over rows, values,
 mechanisms and epsilons, and the lowest one in brackets; then where the lowest of all is. Coverage is averaged

@@ -21,9 +21,6 @@ def engine(**columns: Any) -> PandasEngine:
     return PandasEngine(pd.DataFrame({name: pd.Series(values) for name, values in columns.items()}))
 
 
-# ---------------------------------------------------------------- bins
-
-
 def around(edges: np.ndarray) -> np.ndarray:
     """The edges, their neighbours among the doubles, and the middles of the bins."""
     return np.concatenate(

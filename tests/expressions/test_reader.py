@@ -12,8 +12,6 @@ from pdprivacy.errors import ParameterError, QueryError
 from tests.support.cases import each
 from tests.support.filters import DOMAIN, LABELS, parse
 
-# ------------------------------------------------------------------ reading
-
 
 def test_a_query_says_what_it_reads():
     step = parse("income > 0 and (`family size` > 2 or income < -1)", DOMAIN)

@@ -26,9 +26,6 @@ def path(tmp_path) -> Path:
     return tmp_path / "budget.db"
 
 
-# ---------------------------------------------------------------- what an audit finds
-
-
 class Intruder(sqlite3.Connection):
     """Without the triggers that refuse changes, which are put back in the end."""
 

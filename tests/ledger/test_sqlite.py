@@ -205,6 +205,9 @@ def test_patience_ends_with_an_error_that_says_that_nothing_was_entered(path):
     assert append(hasty) == 2
 
 
+# ---------------------------------------------------------------- settings and files
+
+
 def test_a_commit_is_set_to_be_durable(path, monkeypatch):
     append(SQLiteStore(path))
     statements: list[str] = []
@@ -407,6 +410,9 @@ def test_locks_of_other_programs_only_delay(path, statement):
         timer.start()
         assert append(SQLiteStore(path)) == 2
         timer.join()
+
+
+# ---------------------------------------------------------------- threads and processes
 
 
 @forks

@@ -16,8 +16,6 @@ from pdprivacy.noise import Source, choice, source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from tests.support.statistics import accepts_share
 
-# ---------------------------------------------------------------- exact draws
-
 
 def replayed(bits: bytes, then: bytes = b"\0") -> Source:
     """A source of these bytes and then one byte again and again."""

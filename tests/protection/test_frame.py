@@ -28,9 +28,6 @@ def numbers(protected) -> list[float]:
     return [*means.tolist(), *counts.to_numpy().ravel().tolist()]
 
 
-# ------------------------------------------------------------------ an opaque frame
-
-
 def test_a_protected_frame_shows_its_declaration_and_budget(survey, private):
     assert type(private) is ProtectedFrame
     assert list(private.columns) == list(private.dp.domain)

@@ -40,6 +40,9 @@ def numbers(protected) -> list[float]:
     return [*means.tolist(), *counts.to_numpy().ravel().tolist()]
 
 
+# ------------------------------------------------------------------ an opaque frame
+
+
 def test_the_original_is_left_as_it_was_and_unprotected(survey, schema):
     before = survey.copy(deep=True)
     survey.attrs["source"] = "field work"

@@ -254,6 +254,9 @@ def test_the_order_of_released_counts_is_the_order_of_the_released_numbers(mecha
         )
 
 
+# ---------------------------------------------------------------- what a release says about itself
+
+
 def test_metadata_states_sensitivity_scale_and_split_of_every_part():
     private = SURVEYED.dp.protect(SURVEY, epsilon=100)
 

@@ -15,8 +15,6 @@ import pytest
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy.statistic import Part
 
-# ---------------------------------------------------------------- reading what the accessor would release
-
 
 class CapturedError(Exception):
     pass

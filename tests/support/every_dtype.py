@@ -24,8 +24,6 @@ def protected(frame: pd.DataFrame, domain: Domain, **options: Any) -> pd.DataFra
         return frame.dp.protect(domain, **{"epsilon": 10**9, "delta": "0.5", **options})
 
 
-# ---------------------------------------------------------------- a table of every dtype
-
 ROWS = 60
 RNG = np.random.default_rng(11)
 

@@ -75,9 +75,6 @@ def fabricated(epsilon=0.5, delta=0.0, number=1.0, **facts) -> pd.Series:
     return released
 
 
-# ------------------------------------------------------------------ costs
-
-
 def total_of(found: Page) -> tuple[Fraction, Fraction]:
     """The last row of the one total."""
     row = found.tables["Total cost"][-1]

@@ -133,9 +133,6 @@ def refused(path, match: str) -> None:
         append(store)
 
 
-# ---------------------------------------------------------------- settings and files
-
-
 @contextmanager
 def traced(monkeypatch, look: Callable[[str], object]) -> Iterator[list[sqlite3.Connection]]:
     """Show each statement before it runs; yield the connections that are made."""
@@ -149,9 +146,6 @@ def traced(monkeypatch, look: Callable[[str], object]) -> Iterator[list[sqlite3.
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", traced_connection)
         yield made
-
-
-# ---------------------------------------------------------------- threads and processes
 
 
 def charges_until_refused(path, name, most: int = 10**9) -> list[str]:

@@ -9,8 +9,6 @@ import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from tests.support.every_dtype import NAN
 
-# ---------------------------------------------------------------- what a release says about itself
-
 SURVEY = Domain(
     (
         Column("age", "integer", lower=18, upper=90),
