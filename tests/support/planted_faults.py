@@ -846,7 +846,7 @@ FAULTS = (
         " + self._rounding_steps()",
         "",
         (
-            "tests/mechanism/test_mechanism.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
+            "tests/mechanism/test_laplace.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
         ),
     ),
     PlantedFault(
@@ -1122,7 +1122,7 @@ FAULTS = (
         "    records = copied_columns(left, domain)",
         "    records = left[list(domain)]",
         (
-            "tests/protection/test_snapshot.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
+            "tests/protection/test_protected.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
         ),
     ),
     PlantedFault(
@@ -1130,7 +1130,7 @@ FAULTS = (
         "protection/protected.py",
         "            cells[place] = _own_cell(cell, column)",
         "            pass",
-        ("tests/protection/test_snapshot.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
+        ("tests/protection/test_protected.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
     ),
     PlantedFault(
         "mask of another frame accepted",
