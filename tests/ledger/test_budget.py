@@ -1,4 +1,4 @@
-"""Budgets in a ledger: what stays, what is refused, what an audit finds."""
+"""Budgets in a ledger: what stays, what is refused, and what is shared by processes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Budgets in memory: caps, charges, risks, threads and interrupts; and pages of the charges of a ledger."""
+
 from __future__ import annotations
 
 import copy

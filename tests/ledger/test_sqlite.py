@@ -1,4 +1,4 @@
-"""Ledgers in SQLite files: durable, shared by processes, and never short of a reported charge."""
+"""Ledgers in SQLite (`files`, `store`): durable, shared by processes, never short of a reported charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounded geometric noise: its exact law, its privacy loss, its errors and its draws."""
+"""Geometric noise, bounded or not: its exact law, its privacy loss, its errors and its draws."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Geometric, truncated_geometric_scale, truncated_laplace_scale
 from tests.support.statistics import Distribution, accepts_only, discrete
 
+EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
 RANGES = [(0, 1), (0, 2), (0, 7), (-3, 9), (0, 50), (0, math.inf), (-math.inf, 4)]
 BOUNDINGS = ["clamp", "truncated"]
 
@@ -179,9 +180,6 @@ def test_bounds_beyond_64_bits_are_refused_at_once():
         for bounding in BOUNDINGS:
             with pytest.raises(ParameterError, match="below 2\\*\\*61"):
                 Geometric(1, 1, bounds=bounds, bounding=bounding)
-
-
-EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -1,4 +1,4 @@
-"""Mechanisms against their definitions: every reference below is derived apart from the package.
+"""Mechanisms (`additive`) against their definitions: references are derived apart from the package.
 
 Distributions are summed or integrated here from the exponential alone, privacy losses are worked
 out from the integer law that is drawn, and deltas are integrals that the package does not use.

@@ -1,4 +1,4 @@
-"""Bounded mechanisms, generalized Gaussian and staircase noise: distribution, error, intervals, samples.
+"""Bounds, and `generalized_gaussian` noise: distributions, errors, intervals and samples.
 
 References are quadratures and scipy.stats laws, the closed forms of Liu (2019) for Laplace noise,
 brute-force searches and exact draws. Every statistical test has a fixed seed and a false-alarm rate

@@ -1,4 +1,4 @@
-"""Truncated, generalized Gaussian and staircase noise: exact laws, exact decisions, and refusals."""
+"""Truncated and staircase noise: exact laws and decisions; and draws and refusals of all bounded noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise on the integers, from bits to draws: exact laws, exact decisions, and the random bits of a source."""
+"""Noise on the integers (`discrete`), from bits to draws: exact laws and decisions, and seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A protected frame shows no cell, and no later change of any frame reaches a release."""
+"""Protected frames: no later change of any frame reaches a release, and the charge comes before the read."""
 
 from __future__ import annotations
 

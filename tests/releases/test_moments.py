@@ -1,5 +1,7 @@
-"""Releases end to end: with the noise taken away they are what pandas computes, and with it only
-the numbers depend on the data."""
+"""Sums, means and variances without noise are those of pandas; with it only the numbers depend on the data.
+
+Charges, metadata, refusals and errors are those of releases of every kind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privacy by brute force: no neighbour moves an exact statistic further than its parts claim.
+"""No neighbour moves a statistic (`sums`, `counts`, `direct`, `interface`) further than its parts claim.
 
 A release adds noise of a stated scale to the whole numbers of each part. If neighbouring tables
 never differ by more than ``l1`` and ``l2_squared`` in a part, and the weights of the parts add up
