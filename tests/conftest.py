@@ -32,7 +32,8 @@ collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py 
 PANDAS_2 = pd.__version__.startswith("2.")
 OLDEST_TOO = {"engine", "engine_narwhals", "examples", "expressions", "protection", "schema", "show", "step"}
 OLDEST_TOO |= {"storage", "test_accessor", "test_bad_input", "test_cell_types", "test_conform", "test_oracle"}
-OLDEST_TOO |= {"test_disclosure_risk", "test_metadata", "test_moments_and_tables", "test_postgres"}
+OLDEST_TOO |= {"test_covariances", "test_disclosure_risk", "test_histograms", "test_metadata", "test_moments"}
+OLDEST_TOO |= {"test_postgres", "test_tables"}
 """Folders and modules of the long tests that run with the oldest dependencies, too.
 
 They are about frames, files, pictures and servers. Other long tests repeat what dependencies do not change:

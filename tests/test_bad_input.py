@@ -1,4 +1,4 @@
-"""Invalid calls and data raise an error of the library with a remedy, and cost nothing.
+"""Invalid calls and data (`checks`) raise an error of the library with a remedy, and cost nothing.
 
 And no cell of the data is told by anything: no error, no warning, nothing that is shown or stored.
 """

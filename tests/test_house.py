@@ -368,21 +368,71 @@ def test_no_module_is_named_after_nothing():
     assert vague & {path.stem for path in FILES} == set()
 
 
+TESTS = Path(__file__).parent
+TOPICS = {
+    ".": {
+        "bad_input",
+        "docs",
+        "first_minutes",
+        "house",
+        "oracle",
+        "peers_benchmark",
+        "planted_faults",
+        "typing",
+    },
+    "engine": {"ranks", "wide_integers"},
+    "engine_narwhals": {"spark"},
+    "expressions": {"date_steps"},
+    "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
+    "mechanism": {"bounded_accuracy", "bounded_privacy", "in_releases"},
+    "noise": {"bounded"},
+    "protection": {"units"},
+    "release": {"failures_after_charge", "neighbours", "one_person", "random_calls"},
+    "releases": {"bounding", "describe", "spending"},
+    "schema": {"dates"},
+    "show": {"dates_shown"},
+    "statistic": {"accuracy"},
+}
+"""Names of test files beside those of modules, by folder: topics that cross modules."""
+
+
+def topics_of_tests() -> dict[str, set[str]]:
+    """The test files that are named neither after a module of their folder nor after the folder."""
+    beside: dict[str, set[str]] = {}
+    for path in TESTS.rglob("test_*.py"):
+        folder = path.parent.relative_to(TESTS)
+        tested = TESTS / folder if folder.name == "support" else PACKAGE / folder
+        name = path.stem.removeprefix("test_")
+        if name != folder.name and not (tested / f"{name}.py").is_file():
+            beside.setdefault(folder.as_posix(), set()).add(name)
+    return beside
+
+
+def modules_without_tests() -> set[str]:
+    """The modules that have no test file of their name."""
+    modules = [path.relative_to(PACKAGE) for path in FILES if not path.stem.startswith("_")]
+    return {path.stem for path in modules if not (TESTS / path.with_stem(f"test_{path.stem}")).is_file()}
+
+
 def test_the_tree_of_tests_mirrors_the_package():
-    tests = Path(__file__).parent
-    folders = {path.parent.relative_to(tests).parts[0] for path in tests.glob("*/**/test_*.py")}
-    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
-    assert folders - packages == {"examples", "support"}
-    modules = {path.stem for path in PACKAGE.glob("*.py")}
-    whole = {"bad_input", "docs", "first_minutes", "house", "oracle", "peers_benchmark", "planted_faults"}
-    assert {path.stem.removeprefix("test_") for path in tests.glob("test_*.py")} - modules == whole | {
-        "typing"
-    }
+    """The tests of a module are in the file of its name, or in one whose first line names it in backticks.
+
+    Other test files are about topics, or examples. What test files share is in their support.
+    """
+    beside = topics_of_tests()
+    assert {"health_survey", "notebooks"} <= beside.pop("examples")
+    assert beside == TOPICS
+    files = list(TESTS.rglob("test_*.py"))
+    first_lines = [path.read_text().partition("\n")[0] for path in files]
+    named = {name for line in first_lines for name in re.findall(r"`(\w+)`", line)}
+    assert modules_without_tests() - named == set()
+    assert named <= {path.stem for path in FILES}
+    imported = set().union(*(imports(path) for path in [*files, *TESTS.glob("support/*.py")]))
+    assert {name for name in imported if re.match(r"tests\.(.*\.test_|benchmarks)", name)} == set()
 
 
 def test_long_tests_of_the_oldest_dependencies_are_there():
-    tests = Path(__file__).parent
-    assert {path.stem for path in tests.rglob("*")} >= OLDEST_TOO
+    assert {path.stem for path in TESTS.rglob("*")} >= OLDEST_TOO
 
 
 def test_names_are_unique():
@@ -532,8 +582,9 @@ MARKS = {
     "storage.shapes",
 }
 ESCAPES = {"show.markup", "show.report"}
-# `exact`, and who rounds to a side that it is given, or whole arrays.
 ROUNDS_OUTWARDS = {"exact", "expressions.intervals", "risk.compositions"}
+
+
 DECIMAL_CONTEXTS = {"exact"}
 KNOWS_MECHANISMS = {"release.tasks", "releases.selection"}
 
@@ -635,7 +686,6 @@ def test_errors_are_one_tree_and_drawn_in_full():
     assert named - set(errors.__all__) <= {"AttributeError", "TypeError", "OSError", "FileExistsError"}
 
 
-# Who takes the text of an error as a whole, or reads that of another library, which has no parts.
 READS_TEXTS = {
     "pdprivacy": "shows the whole of it",
     "command.declare": "of the parser of pandas",

@@ -1,4 +1,4 @@
-"""Type checkers see the types of releases, and report misspelled names and keywords."""
+"""Type checkers see the types of releases (`types`), and report misspelled names and keywords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same releases on every engine: what pandas frames give, Polars, DuckDB, Dask and PyArrow give."""
+"""The same releases of frames of every engine (`native_frames`, `polars`, `dask`) as of pandas frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same whole numbers on every engine: what pandas frames give, Polars, DuckDB, Dask and PyArrow give."""
+"""The same whole numbers of every engine (`queries`, `column_expressions`) as of pandas frames."""
 
 from __future__ import annotations
 

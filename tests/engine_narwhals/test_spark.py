@@ -1,4 +1,4 @@
-"""Peculiarities of Spark: collations, time zones, names, types, and failures of its workers."""
+"""Frames of Spark (`spark`): collations, time zones, names, types, and failures of its workers."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Intervals of results (`arithmetic`): no cell lies beyond its declared bounds, and the bounds are tight."""
+
 from __future__ import annotations
 
 import itertools

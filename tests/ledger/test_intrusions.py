@@ -32,7 +32,8 @@ from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerErro
 from pdprivacy.ledger import files
 from pdprivacy.ledger.sqlite import SQLiteStore
 from pdprivacy.ledger.store import link
-from tests.ledger.test_sqlite import (
+from tests.support.journals import hot_journal
+from tests.support.sqlite_ledgers import (
     Bell,
     Child,
     append,
@@ -45,7 +46,6 @@ from tests.ledger.test_sqlite import (
     texts,
     traced,
 )
-from tests.support.journals import hot_journal
 
 ROOT = Path(pdprivacy.__file__).parents[1]
 

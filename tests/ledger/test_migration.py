@@ -22,8 +22,8 @@ import pytest
 from pdprivacy import Ledger, Pure
 from pdprivacy.errors import LedgerError, TamperedLedgerError
 from pdprivacy.ledger.sqlite import SQLiteStore
-from tests.ledger.test_sqlite import Bell, Child, changed, forks
 from tests.support.kept_ledgers import FOLDER, LEDGER, LEFT_BEHIND
+from tests.support.sqlite_ledgers import Bell, Child, changed, forks
 
 STATES = {"closed": FOLDER / "first", "left by a killed process": FOLDER / "first" / "in_use"}
 

@@ -23,7 +23,6 @@ from pdprivacy.mechanism import (
     Gaussian,
     GeneralizedGaussian,
     Laplace,
-    Staircase,
     generalized_gaussian,
     generalized_gaussian_scale,
     noise_multiplier,
@@ -527,30 +526,6 @@ def test_clamping_keeps_the_plain_scale(make):
         assert bounded.steps == plain.steps
         assert bounded.grid == plain.grid
         assert bounded.loss == plain.loss
-
-
-# 6. Staircase noise on the integers.
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(2), Fraction(7)], ids=float)
-def test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond(epsilon):
-    for width, step in ((1, 1), (2, 1), (7, 3), (7, 1), (7, 7), (20, 6)):
-        z = np.abs(np.arange(-6 * width, 6 * width + 1))
-        level = z // width + (z % width >= step)
-        losses = [np.abs(level[d:] - level[: len(level) - d]).max() for d in range(1, width + 2)]
-        assert max(losses[:width]) == 1
-        assert losses[width] == 2 or step == width  # a broken stair is no wider than the sensitivity
-        mechanism = Staircase(epsilon, width, gamma=Fraction(step, width) if step < width else None)
-        assert mechanism.loss == Pure(epsilon)
-        # a step of rounding on the default grid is covered
-        assert mechanism.stair >= Fraction(width) / mechanism.grid + 1
-
-
-def test_a_shift_over_two_numbers_can_cost_staircase_noise_epsilon_in_each():
-    width, step = 6, 2
-    z = np.abs(np.arange(-30, 31))
-    level = z // width + (z % width >= step)
-    assert np.abs(level[3:] - level[:-3]).max() == 1  # half of the width, and a whole epsilon
 
 
 # 7. The mechanisms draw what was calibrated, and cover the rounding of what they are given.

@@ -1,4 +1,4 @@
-"""Bounded geometric noise: its exact law, its privacy loss, its errors and its draws."""
+"""Geometric noise, bounded or not: its exact law, its privacy loss, its errors and its draws."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Geometric, truncated_geometric_scale, truncated_laplace_scale
 from tests.support.statistics import Distribution, accepts_only, discrete
 
+EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
 RANGES = [(0, 1), (0, 2), (0, 7), (-3, 9), (0, 50), (0, math.inf), (-math.inf, 4)]
 BOUNDINGS = ["clamp", "truncated"]
 
@@ -179,3 +180,32 @@ def test_bounds_beyond_64_bits_are_refused_at_once():
         for bounding in BOUNDINGS:
             with pytest.raises(ParameterError, match="below 2\\*\\*61"):
                 Geometric(1, 1, bounds=bounds, bounding=bounding)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_geometric_loses_epsilon_exactly(epsilon):
+    for sensitivity in (1, 2, 20):
+        mechanism = Geometric(epsilon, sensitivity)
+        assert mechanism.loss == Pure(epsilon)
+        assert mechanism.scale == pytest.approx(float(sensitivity / epsilon), rel=1e-15)
+    if epsilon <= 100:
+        mechanism = Geometric(epsilon, 2)
+        ratio = mechanism.pmf([0, 1, 5]) / mechanism.pmf([2, 3, 7])
+        np.testing.assert_allclose(np.log(ratio), float(epsilon), rtol=1e-9)
+
+
+def test_a_geometric_interval_of_nearly_all_ends(monkeypatch):
+    calls = []
+    plain = Geometric.cdf
+
+    def counted(self, x):
+        calls.append(x)
+        assert len(calls) < 1000, "the search does not end"
+        return plain(self, x)
+
+    monkeypatch.setattr(Geometric, "cdf", counted)
+    level = 1 - 2.0**-53
+    upper = Geometric(1).interval(level)[1]
+    ratio = math.exp(-1)
+    assert 2 * ratio ** (upper + 1) / (1 + ratio) <= 2.0**-53 * (1 + 1e-9)
+    assert upper < 60

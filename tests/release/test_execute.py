@@ -1,4 +1,4 @@
-"""The gate: charge, then read, then draw; scales as the weights say; whole numbers added exactly."""
+"""The gate (`spec`, `tasks`, `request`): charge, then read, then draw; scales and sums are exact."""
 
 from __future__ import annotations
 

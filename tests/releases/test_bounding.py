@@ -1,4 +1,4 @@
-"""Releases within bounds: private to the last whole number, within their bounds, and saying so.
+"""Releases within bounds (`narrow`): private to the last whole number, within their bounds, and saying so.
 
 The exact numbers are read on every table of a small universe of records, and privacy losses are summed
 from the laws of the noise; what is released is checked against bounds that are written out here.

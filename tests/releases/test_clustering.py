@@ -1,4 +1,4 @@
-"""Clusterings: rounds and walks against brute force, their losses over all neighbours, their noise."""
+"""Clusterings (`clusters`): rounds and walks against brute force, losses over all neighbours, noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods for the curator of a protected frame: risks, epsilons, distances, homogeneous cells."""
+"""Methods for the curator (`table_risk`): risks, epsilons, distances, homogeneous cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disclosure risks against enumeration, simulation, closed forms, limits and real counts."""
+"""Risks (`disclosure`, `exact_risk`, `compositions`) against enumeration, simulation and real counts."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Displays of notebooks and prompts: numbers with errors, marks of confidential frames, and no cell."""
+"""Displays (`view`, `markup`, `numbers`): numbers with errors, marks of confidential frames, and no cell."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import ArgumentError, DeclarationError, ParameterError
 from pdprivacy.statistic import Quantile, Scope, ladder, quantile_bits, weight_of
 from pdprivacy.statistic.weighted import effective_rows
-from tests.statistic.test_statistic import Moved, captured, check_attained, check_claims, check_shape, numbers
+from tests.support.claims import Moved, captured, check_attained, check_claims, check_shape, numbers
 from tests.support.engine_frames import ENGINES
 from tests.support.gate import exact
 from tests.support.neighbours import loss_of

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import errno
 import inspect
 import io
 import json
-import math
 import os
 import re
 import shutil
@@ -17,14 +15,11 @@ import threading
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Column, Domain, releases
@@ -43,11 +38,10 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
-from pdprivacy.step.folder import check_file_name
-from pdprivacy.step.keeper import ADMITTED, ROOM, Purse, text_of
+from pdprivacy.step.keeper import ADMITTED, ROOM, Purse
 from pdprivacy.storage import from_bytes, to_bytes
-from pdprivacy.storage.shapes import from_json, to_json
 from tests.support import kept_ledgers
+from tests.support.released import same
 
 pytest.importorskip("pyarrow", reason="releases are stored as Parquet")
 
@@ -150,14 +144,6 @@ def pipeline(tmp_path):
     made = Pipeline(tmp_path)
     yield made
     made.ledger.close()
-
-
-def same(one, other) -> None:
-    """The same numbers, labels, dtypes and metadata."""
-    assert type(one) is type(other)
-    check = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
-    check(one, other, check_exact=True)
-    assert one.attrs == other.attrs
 
 
 # ------------------------------------------------------------------ a step, and the same step again
@@ -866,18 +852,6 @@ def test_names_that_are_no_files_are_refused(pipeline, ages, name):
     assert sorted(path.name for path in (pipeline.to / ".steps").iterdir()) == ["a"]
 
 
-@given(st.text(max_size=20))
-def test_a_name_stays_in_its_folder(name):
-    try:
-        plain = check_file_name(name, "release_id")
-    except ParameterError:
-        return
-    assert (Path("to") / plain).parent == Path("to")
-    assert not {"/", "\\", "\0"} & set(plain)
-    assert plain == plain.strip(" .")
-    assert check_file_name(plain, "release_id") == plain
-
-
 # ------------------------------------------------------------------ in
 
 
@@ -1012,77 +986,6 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
             plain.to_numpy().astype(str).ravel(), original.to_numpy().astype(str).ravel()
         )
     assert len(seen) == len(made)  # and none was made anew
-
-
-SCALARS = st.one_of(
-    st.text(max_size=4).filter(lambda text: not text or text.isprintable()),
-    st.integers(-(2**70), 2**70),
-    st.booleans(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.dates(datetime.date(1700, 1, 1), datetime.date(2200, 1, 1)),
-    st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)).map(pd.Timestamp),
-    st.timedeltas(datetime.timedelta(-9), datetime.timedelta(9)),
-    st.decimals(-9, 9, places=3),
-    st.fractions(-9, 9),
-    st.uuids(),
-    st.binary(max_size=3),
-)
-INTERVALS = st.builds(
-    lambda low, width, closed: pd.Interval(low, low + width, closed),
-    st.integers(-9, 9), st.integers(1, 5), st.sampled_from(["left", "right"]),
-)  # fmt: skip
-PAIRS = st.tuples(st.integers(0, 9), st.text("ab", max_size=2))
-LABELS = st.one_of(SCALARS, INTERVALS, PAIRS)
-
-
-@given(st.one_of(LABELS, st.tuples(LABELS, st.none())))
-def test_a_label_of_any_kind_is_read_as_it_was(label):
-    stored = json.loads(json.dumps(to_json(label)))
-    back = from_json(stored)
-    assert type(back) is type(label)
-    assert back == label
-    assert str(back) == str(label)
-
-
-@pytest.mark.parametrize("null", [None, math.nan, pd.NaT, pd.NA], ids=str)
-def test_nulls_are_told_apart(null):
-    back = from_json(json.loads(json.dumps(to_json(null))))
-    assert type(back) is type(null)
-    assert pd.isna(back)
-
-
-@st.composite
-def tables(draw):
-    """A release of labels of any kind: one column by the other, or counts of one or both."""
-    columns = []
-    for name in draw(st.sampled_from([("a", "b"), (1, "b"), ("a", "a.b")])):
-        kind = draw(st.sampled_from([SCALARS, INTERVALS, PAIRS]))
-        # integers beyond 64 bits are no declared labels
-        kind = kind.filter(lambda label: not isinstance(label, int) or -(2**63) <= label < 2**63)
-        labels = draw(st.lists(kind, min_size=1, max_size=4, unique=True))
-        columns.append(Column(name, "category", draw(st.booleans()), categories=tuple(labels)))
-    frame = pd.DataFrame({column.name: np.array([None], dtype=object)[:0] for column in columns})
-    private = frame.dp.protect(Domain(tuple(columns)), epsilon=100)
-    first, second = (column.name for column in columns)
-    way = draw(st.sampled_from(["crosstab", "counts", "both", "releases", "mode"]))
-    if way == "crosstab":
-        return private.dp.crosstab(first, second, epsilon=1, margins=draw(st.booleans()))
-    if way == "mode":
-        return private.dp.mode([first, second], epsilon=1)
-    chosen = [first, second] if way == "both" else first
-    return private.dp.value_counts(chosen, epsilon=1, releases=2 if way == "releases" else 1)
-
-
-@pytest.mark.full
-@given(tables())
-def test_a_table_of_any_labels_is_read_as_it_was(released):
-    data, back = to_bytes(released)
-    same(back, released)
-    same(from_bytes(data), released)
-    assert back.dp.verify()
-    plain = pd.read_parquet(io.BytesIO(data))
-    assert plain.attrs["dp"] == released.attrs["dp"]
-    assert plain.shape == (released.shape if released.ndim == 2 else (*released.shape, 1))
 
 
 def test_labels_that_no_file_can_keep_are_refused_before_the_charge(pipeline):
@@ -1549,50 +1452,6 @@ def test_confidential_numbers_are_not_written_down(pipeline, ages):
     with pytest.raises(ParameterError, match="made of confidential counts"):
         pipeline.step()(ages, epsilon=chosen, release_id="a")
     assert not pipeline.to.exists()
-
-
-def test_texts_tell_what_differs_and_nothing_else():
-    alike = [
-        (1, 1.0, np.int8(1), Fraction(1), Decimal("1.00")),
-        (0.1, Decimal("0.1"), Fraction(1, 10), np.float64(0.1)),
-        ("a", np.str_("a")),
-        ([1, 2], [1.0, 2]),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-        ({1, 2}, frozenset({2, 1})),
-    ]
-    seen = set()
-    for group in alike:
-        texts = {text_of(one, "x") for one in group}
-        assert len(texts) == 1
-        seen |= texts
-    other = [
-        True, None, "1", "1/10", 2, (1, 2), [[1], 2], ["1", 2], {"a": "1", "b": 2}, "", " ", '"a"', "a, b",
-        ["a", "b"], ["a, b"], datetime.date(2026, 5, 1), "2026-05-01", math.inf, -math.inf, b"a", Path("a"),
-        10**5000, 10**5001, Decimal("1e999999"), UUID(int=1), pd.Timestamp("2026-05-01"), [], (), {}, set(),
-        [None], (1,),
-    ]  # fmt: skip
-    texts = [text_of(one, "x") for one in other]
-    assert len(set(texts)) == len(texts)
-    assert not seen & set(texts)
-    assert (
-        text_of(np.array([1, 2]), "x", arrays=True)
-        == text_of(pd.Series([1, 2]), "x", arrays=True)
-        == "[1, 2]"
-    )
-    assert text_of(np.array(0.5), "x", arrays=True) == "1/2"
-
-
-@given(
-    st.recursive(
-        SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
-    )
-)
-def test_equal_arguments_have_equal_texts(argument):
-    import copy
-
-    assert text_of(argument, "x") == text_of(copy.deepcopy(argument), "x")
-    assert text_of([argument], "x") != text_of(argument, "x")
-    assert text_of(str(argument), "x") != text_of([str(argument)], "x")
 
 
 # ------------------------------------------------------------------ one at a time

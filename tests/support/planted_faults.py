@@ -109,7 +109,7 @@ FAULTS = (
         "            return moved / self.epsilon\n",
         "            return moved / self.epsilon * 9 / 10\n",
         (
-            "tests/mechanism/test_mechanisms.py::test_noise_is_independent_of_the_value_and_between_coordinates",
+            "tests/mechanism/test_mechanism.py::test_noise_is_independent_of_the_value_and_between_coordinates",
         ),
     ),
     PlantedFault(
@@ -117,7 +117,7 @@ FAULTS = (
         "mechanism/laplace.py",
         "        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
         "        return moved / self.epsilon\n",
-        ("tests/mechanism/test_bounds.py::test_the_printed_error_of_the_truncated_law_is_another_number",),
+        ("tests/mechanism/test_support.py::test_the_printed_error_of_the_truncated_law_is_another_number",),
     ),
     PlantedFault(
         "published calibration charged as stated",
@@ -138,14 +138,14 @@ FAULTS = (
         "mechanism/gaussian.py",
         "gaussian_delta(eps, m) <= slack * (1 - 1e-9))) * SAFE",
         "gaussian_delta(eps, m) <= slack * (1 - 1e-9))) * Fraction(98, 100)",
-        ("tests/mechanism/test_mechanisms.py::test_analytic_gaussian_noise_has_its_delta_on_the_grid",),
+        ("tests/mechanism/test_gaussian.py::test_analytic_gaussian_noise_has_its_delta_on_the_grid",),
     ),
     PlantedFault(
         "classic Gaussian calibration without its factor 2",
         "mechanism/gaussian.py",
         "math.sqrt(2 * math.log(1.25 / slack)) / eps",
         "math.sqrt(math.log(1.25 / slack)) / eps",
-        ("tests/mechanism/test_mechanisms.py::test_classic_scales_are_safe_below_one",),
+        ("tests/mechanism/test_gaussian.py::test_classic_scales_are_safe_below_one",),
     ),
     PlantedFault(
         "generalized Gaussian delta not shared by the moved numbers",
@@ -325,7 +325,7 @@ FAULTS = (
         "accounting/rules.py",
         "log_up(1 / (alpha * slack)) / t + log_up(t / alpha))",
         "log_up(1 / (alpha * slack)) / t + 2 * log_up(t / alpha))",
-        ("tests/accounting/test_rules_conversion.py::test_epsilons_are_those_of_another_search",),
+        ("tests/accounting/test_rules.py::test_epsilons_are_those_of_another_search",),
     ),
     PlantedFault(
         "pure loss counted as a quarter of its square in rho",
@@ -397,14 +397,14 @@ FAULTS = (
         "ledger/store.py",
         "    if (row.number, row.hash) != (number, digest(hashed, number, row.body)):",
         "    if row.number != number:",
-        ("tests/ledger/test_budgets.py::test_an_altered_last_charge_is_refused_before_the_next_one",),
+        ("tests/ledger/test_audit.py::test_an_altered_last_charge_is_refused_before_the_next_one",),
     ),
     PlantedFault(
         "hash of the record before not checked by the audit",
         "ledger/audit.py",
         "        elif digest(self.hash, row.number, row.body) != row.hash:",
         "        elif False:",
-        ("tests/ledger/test_budgets.py::test_a_byte_of_any_record_is_found",),
+        ("tests/ledger/test_audit.py::test_a_byte_of_any_record_is_found",),
     ),
     PlantedFault(
         "audit believes the sums that a charge holds",
@@ -412,7 +412,7 @@ FAULTS = (
         '        if (requested, spent, unstated) != (*stated, "true}" if budget.unstated else "false}"):',
         '        if unstated != ("true}" if budget.unstated else "false}"):',
         (
-            "tests/ledger/test_budgets.py::test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain",
+            "tests/ledger/test_audit.py::test_sums_that_are_not_those_of_the_charges_are_found_in_a_whole_new_chain",
         ),
     ),
     PlantedFault(
@@ -420,56 +420,56 @@ FAULTS = (
         "ledger/audit.py",
         "            if before != (self.sums[position], term):",
         "            if before is None:",
-        ("tests/ledger/test_budgets.py::test_an_audit_adds_up_each_accounting_as_the_charges_do",),
+        ("tests/ledger/test_budget.py::test_an_audit_adds_up_each_accounting_as_the_charges_do",),
     ),
     PlantedFault(
         "charges of other processes forgotten",
         "ledger/book.py",
         '            if later.budget == self.name and later.kind != "answer":',
         '            if later.budget == self.name and later.kind == "redeclare":',
-        ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
+        ("tests/ledger/test_budget.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
         "declaration anew forgotten by who charged before",
         "ledger/book.py",
         '            if later.budget == self.name and later.kind != "answer":',
         '            if later.budget == self.name and later.kind == "charge":',
-        ("tests/ledger/test_budgets.py::test_charges_in_turns_through_two_ledgers_add_up",),
+        ("tests/ledger/test_budget.py::test_charges_in_turns_through_two_ledgers_add_up",),
     ),
     PlantedFault(
         "audit passes charges above the cap",
         "ledger/audit.py",
         "            return not self.charges or self.terms.rule.holds(spent)",
         "            return True",
-        ("tests/ledger/test_budgets.py::test_charges_above_the_cap_are_found_in_a_whole_new_chain",),
+        ("tests/ledger/test_audit.py::test_charges_above_the_cap_are_found_in_a_whole_new_chain",),
     ),
     PlantedFault(
         "audit does not ask the store for damage",
         "ledger/audit.py",
         "    walk.problems += chain.read(lambda reader: reader.damage(last))\n",
         "",
-        ("tests/ledger/test_budgets.py::test_an_audit_finds_an_index_that_lacks_a_release",),
+        ("tests/ledger/test_audit.py::test_an_audit_finds_an_index_that_lacks_a_release",),
     ),
     PlantedFault(
         "added trigger not looked for",
         "ledger/files.py",
         '    if any(kind == "trigger" and name not in SCHEMA for name, kind, _ in objects):',
         "    if False:",
-        ("tests/ledger/test_budgets.py::test_an_audit_finds_what_no_longer_guards_the_records",),
+        ("tests/ledger/test_audit.py::test_an_audit_finds_what_no_longer_guards_the_records",),
     ),
     PlantedFault(
         "missing record not told by the audit",
         "ledger/audit.py",
         "            self.problems.append(missing(self.number + 1, row.number - 1))",
         "            pass",
-        ("tests/ledger/test_budgets.py::test_records_removed_swapped_or_mislabelled_are_found",),
+        ("tests/ledger/test_audit.py::test_records_removed_swapped_or_mislabelled_are_found",),
     ),
     PlantedFault(
         "remembered head not compared",
         "ledger/audit.py",
         "and row.label != head:",
         "and False:",
-        ("tests/ledger/test_budgets.py::test_only_a_head_kept_elsewhere_tells_a_whole_new_chain",),
+        ("tests/ledger/test_audit.py::test_only_a_head_kept_elsewhere_tells_a_whole_new_chain",),
     ),
     PlantedFault(
         "shortened ledger not told from a remembered head",
@@ -483,14 +483,14 @@ FAULTS = (
         "ledger/book.py",
         '(row := writer.find(self.name, "charge", release)) is not None:',
         "(row := None) is not None:",
-        ("tests/ledger/test_budgets.py::test_a_ledger_and_memory_keep_the_same_accounts",),
+        ("tests/ledger/test_budget.py::test_a_ledger_and_memory_keep_the_same_accounts",),
     ),
     PlantedFault(
         "last charge taken from the index alone",
         "ledger/book.py",
         "        if decides and reader.last_charge(self.name, (row or opened).number) is not None:",
         "        if False:",
-        ("tests/ledger/test_budgets.py::test_an_index_that_hides_the_last_charge_is_found",),
+        ("tests/ledger/test_audit.py::test_an_index_that_hides_the_last_charge_is_found",),
     ),
     PlantedFault(
         "charge of a budget in memory forgotten",
@@ -534,7 +534,7 @@ FAULTS = (
         "engine/unit_codes.py",
         "np.unique(array, return_inverse=True)[1] if array.dtype.kind",
         'np.unique(array.view(f"u{array.itemsize}"), return_inverse=True)[1] if array.dtype.kind',
-        ("tests/protection/test_unit_names.py::test_equal_names_are_one_unit_in_every_column_of_pandas",),
+        ("tests/engine/test_unit_codes.py::test_equal_names_are_one_unit_in_every_column_of_pandas",),
     ),
     PlantedFault(
         "nulls counted as present",
@@ -605,7 +605,7 @@ FAULTS = (
         "statistic/interface.py",
         "        return replace(self, rows=None, filtered=True)",
         "        return self",
-        ("tests/protection/test_protect.py::test_a_filter_makes_the_number_of_rows_private",),
+        ("tests/protection/test_frame.py::test_a_filter_makes_the_number_of_rows_private",),
     ),
     PlantedFault(
         "noisy numbers not clamped to their bounds",
@@ -660,14 +660,14 @@ FAULTS = (
         "metadata.py",
         "np.full_like(low, -1.0), np.full_like(high, 1.0)",
         "np.full_like(low, 0.0), np.full_like(high, 0.99)",
-        ("tests/statistic/test_coverage.py::test_intervals_end_at_public_limits_and_hold_as_often",),
+        ("tests/statistic/test_confidence.py::test_intervals_end_at_public_limits_and_hold_as_often",),
     ),
     PlantedFault(
         "seeded noise stated as private",
         "release/publish.py",
         '        "seeded": drawn.seeded or facts.seeded,',
         '        "seeded": facts.seeded,',
-        ("tests/releases/test_moments_and_tables.py::test_metadata_names_the_call_and_the_budget",),
+        ("tests/releases/test_moments.py::test_metadata_names_the_call_and_the_budget",),
     ),
     PlantedFault(
         "releases of a plan made at the price of the first",
@@ -732,42 +732,42 @@ FAULTS = (
         "expressions/conditions.py",
         'math.ceil(constant) - 1 if symbol == "<" else',
         'math.ceil(constant) - 2 if symbol == "<" else',
-        ("tests/expressions/test_query.py::test_integer_bounds_and_bins_after_the_filter",),
+        ("tests/expressions/test_conditions.py::test_integer_bounds_and_bins_after_the_filter",),
     ),
     PlantedFault(
         "alternative narrows to the larger of two lower bounds",
         "expressions/intervals.py",
         "        lower = None if None in lowers else min(",
         "        lower = None if None in lowers else max(",
-        ("tests/expressions/test_query.py::test_integer_bounds_and_bins_after_the_filter",),
+        ("tests/expressions/test_conditions.py::test_integer_bounds_and_bins_after_the_filter",),
     ),
     PlantedFault(
         "nulls that pass a filter not declared",
         "expressions/conditions.py",
         '    null = column.nullable and negated != (comparison.symbol == "null")',
         "    null = False",
-        ("tests/expressions/test_query.py::test_nulls_stay_declared_only_where_they_can_pass",),
+        ("tests/expressions/test_conditions.py::test_nulls_stay_declared_only_where_they_can_pass",),
     ),
     PlantedFault(
         "geometric noise 10 % too small",
         "mechanism/geometric.py",
         "        return noise.discrete_laplace(self.steps, size, source)",
         "        return noise.discrete_laplace(self.steps * 9 / 10, size, source)",
-        ("tests/mechanism/test_mechanisms.py::test_integer_draws_have_the_claimed_scale_and_no_other",),
+        ("tests/mechanism/test_mechanism.py::test_integer_draws_have_the_claimed_scale_and_no_other",),
     ),
     PlantedFault(
         "discrete Gaussian noise 10 % too small",
         "mechanism/discrete_gaussian.py",
         "        return noise.discrete_gaussian(self.sigma**2, size, source)",
         "        return noise.discrete_gaussian(self.sigma**2 * 81 / 100, size, source)",
-        ("tests/mechanism/test_mechanisms.py::test_integer_draws_have_the_claimed_scale_and_no_other",),
+        ("tests/mechanism/test_mechanism.py::test_integer_draws_have_the_claimed_scale_and_no_other",),
     ),
     PlantedFault(
         "discrete Gaussian noise for twice the delta",
         "mechanism/discrete_gaussian.py",
         "slack = float(delta) * (1 - 1e-9) / ",
         "slack = 2 * float(delta) / ",
-        ("tests/mechanism/test_mechanisms.py::test_discrete_gaussian_noise_has_at_most_its_delta",),
+        ("tests/mechanism/test_discrete_gaussian.py::test_discrete_gaussian_noise_has_at_most_its_delta",),
     ),
     PlantedFault(
         "discrete Gaussian noise of several numbers for the move of one",
@@ -775,7 +775,7 @@ FAULTS = (
         "    return discrete_gaussian_delta(epsilon, sigma * root / divisor, squared // divisor)",
         "    return discrete_gaussian_delta(epsilon, sigma, math.isqrt(squared))",
         (
-            "tests/mechanism/test_mechanisms.py::test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta",
+            "tests/mechanism/test_discrete_gaussian.py::test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta",
         ),
     ),
     PlantedFault(
@@ -784,7 +784,7 @@ FAULTS = (
         " / (2 * rho)))",
         " / (4 * rho)))",
         (
-            "tests/mechanism/test_mechanisms.py::test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss",
+            "tests/mechanism/test_discrete_gaussian.py::test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss",
         ),
     ),
     PlantedFault(
@@ -813,7 +813,9 @@ FAULTS = (
         "distributions.py",
         " + last * decay * stair ** (k - i))",
         ")",
-        ("tests/mechanism/test_bounds.py::test_partial_moments_of_the_staircase_are_sums_over_its_blocks",),
+        (
+            "tests/mechanism/test_staircase.py::test_partial_moments_of_the_staircase_are_sums_over_its_blocks",
+        ),
     ),
     PlantedFault(
         "intervals of sums of coarse noise without a step",
@@ -836,7 +838,7 @@ FAULTS = (
         "mechanism/staircase.py",
         "        return noise.staircase(self.epsilon, self.stair, self.step, size, source)",
         "        return noise.staircase(self.epsilon * 10 / 9, self.stair, self.step, size, source)",
-        ("tests/mechanism/test_bounds.py::test_staircase_draws_have_the_claimed_law_and_no_other",),
+        ("tests/mechanism/test_staircase.py::test_staircase_draws_have_the_claimed_law_and_no_other",),
     ),
     PlantedFault(
         "Laplace noise without the steps of rounding",
@@ -844,7 +846,7 @@ FAULTS = (
         " + self._rounding_steps()",
         "",
         (
-            "tests/mechanism/test_mechanisms.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
+            "tests/mechanism/test_laplace.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
         ),
     ),
     PlantedFault(
@@ -853,7 +855,7 @@ FAULTS = (
         "        return ROUNDING_STEPS\n",
         "        return 0\n",
         (
-            "tests/mechanism/test_mechanisms.py::test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values",
+            "tests/mechanism/test_gaussian.py::test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values",
         ),
     ),
     PlantedFault(
@@ -868,7 +870,7 @@ FAULTS = (
         "mechanism/support.py",
         "    if exact and not np.array_equal(rounded, units):",
         "    if False:",
-        ("tests/mechanism/test_mechanisms.py::test_values_off_a_given_grid_are_refused_without_a_value",),
+        ("tests/mechanism/test_mechanism.py::test_values_off_a_given_grid_are_refused_without_a_value",),
     ),
     PlantedFault(
         "each of several labels selected at the loss of all",
@@ -889,7 +891,7 @@ FAULTS = (
         "sensitivity.py",
         "    return weight if _replaces(neighbors) else weight * max(share, 1 - share)",
         "    return weight if _replaces(neighbors) else weight * min(share, 1 - share)",
-        ("tests/releases/test_quantile.py::test_a_record_moves_no_score_further_than_is_stated",),
+        ("tests/statistic/test_candidates.py::test_a_record_moves_no_score_further_than_is_stated",),
     ),
     PlantedFault(
         "score of a weighted quantile moves as one of records",
@@ -952,7 +954,7 @@ FAULTS = (
         "        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())",
         "        return one * (self.scope.l0 if self.keys else 1)",
         (
-            "tests/releases/test_quantile.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
+            "tests/statistic/test_candidates.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),
     ),
     PlantedFault(
@@ -983,7 +985,7 @@ FAULTS = (
         "statistic/direct.py",
         "rows * (rows - 1),\n",
         "rows * rows,\n",
-        ("tests/releases/test_moments_and_tables.py::test_moments_are_those_of_pandas",),
+        ("tests/releases/test_moments.py::test_moments_are_those_of_pandas",),
     ),
     PlantedFault(
         "secret part shared with a forked process",
@@ -1074,21 +1076,21 @@ FAULTS = (
         "storage/shapes.py",
         "    if kept is None or not alike:",
         "    kept = released\n    if False:",
-        ("tests/storage/test_release_files.py::test_no_cell_of_a_csv_file_can_be_changed",),
+        ("tests/storage/test_storage.py::test_no_cell_of_a_csv_file_can_be_changed",),
     ),
     PlantedFault(
         "changed metadata of a saved release accepted",
         "storage/shapes.py",
         '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:',
         '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) == "":',
-        ("tests/storage/test_release_files.py::test_no_part_of_the_metadata_or_of_json_can_be_changed",),
+        ("tests/storage/test_storage.py::test_no_part_of_the_metadata_or_of_json_can_be_changed",),
     ),
     PlantedFault(
         "confidential figures saved as releases",
         "metadata.py",
         '    if recognized(thing).what == "confidential":',
         "    if False:",
-        ("tests/storage/test_release_files.py::test_what_is_no_unchanged_release_is_not_saved",),
+        ("tests/storage/test_storage.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",
@@ -1120,7 +1122,7 @@ FAULTS = (
         "    records = copied_columns(left, domain)",
         "    records = left[list(domain)]",
         (
-            "tests/protection/test_snapshot.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
+            "tests/protection/test_protected.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
         ),
     ),
     PlantedFault(
@@ -1128,21 +1130,21 @@ FAULTS = (
         "protection/protected.py",
         "            cells[place] = _own_cell(cell, column)",
         "            pass",
-        ("tests/protection/test_snapshot.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
+        ("tests/protection/test_protected.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
     ),
     PlantedFault(
         "mask of another frame accepted",
         "protection/frame.py",
         "        if column._protected is not self._protected:",
         "        if False:",
-        ("tests/protection/test_protect.py::test_a_column_belongs_to_its_frame",),
+        ("tests/protection/test_column.py::test_a_column_belongs_to_its_frame",),
     ),
     PlantedFault(
         "NumPy scalars taken as literals of symbolic columns",
         "protection/column.py",
         "        if value is not None and type(value) not in (bool, int, float, str):",
         "        if value is not None and not isinstance(value, (bool, int, float, str)):",
-        ("tests/protection/test_protect.py::test_operands_of_numpy_and_pandas_are_refused_in_both_orders",),
+        ("tests/protection/test_column.py::test_operands_of_numpy_and_pandas_are_refused_in_both_orders",),
     ),
     PlantedFault(
         "group of a partition charges the budget of the whole",
@@ -1255,7 +1257,7 @@ FAULTS = (
         "ledger/book.py",
         "        if 0 < number <= self._account.charges and self._entries[number - 1].release == release:",
         "        if False:",
-        ("tests/ledger/test_budgets.py::test_a_ledger_and_memory_keep_the_same_accounts",),
+        ("tests/ledger/test_budget.py::test_a_ledger_and_memory_keep_the_same_accounts",),
     ),
     PlantedFault(
         "budget in memory charged in a forked process",
@@ -1269,7 +1271,7 @@ FAULTS = (
         "ledger/store.py",
         "                if seen_head is not None and (row is None or row.hash != seen_head.hash):",
         "                if False:",
-        ("tests/ledger/test_budgets.py::test_an_older_copy_is_told_by_the_head",),
+        ("tests/ledger/test_audit.py::test_an_older_copy_is_told_by_the_head",),
     ),
     PlantedFault(
         "total that was declared anew believed",
@@ -1277,7 +1279,7 @@ FAULTS = (
         "        if (terms.total, terms.accounting) != (first.total, first.accounting):",
         "        if False:",
         (
-            "tests/ledger/test_budgets.py::test_a_declaration_anew_with_another_total_is_refused_where_it_is_used",
+            "tests/ledger/test_audit.py::test_a_declaration_anew_with_another_total_is_refused_where_it_is_used",
         ),
     ),
     PlantedFault(
@@ -1381,21 +1383,21 @@ FAULTS = (
         "show/report/report_page.py",
         '        return self.edition == "curator"',
         "        return True",
-        ("tests/show/test_report.py::test_the_public_edition_holds_nothing_confidential",),
+        ("tests/show/report/test_report.py::test_the_public_edition_holds_nothing_confidential",),
     ),
     PlantedFault(
         "public report takes figures of the curator",
         "show/report/__init__.py",
         '            if edition == "public":',
         "            if False:",
-        ("tests/show/test_report.py::test_confidential_figures_are_refused_by_name_or_shown_as_such",),
+        ("tests/show/report/test_report.py::test_confidential_figures_are_refused_by_name_or_shown_as_such",),
     ),
     PlantedFault(
         "report without its warning of a seed",
         "show/report/report_page.py",
         "        return [release for release in self.releases if release.facts.seeded]",
         "        return []",
-        ("tests/show/test_report.py::test_a_seed_takes_every_promise_away",),
+        ("tests/show/report/test_report.py::test_a_seed_takes_every_promise_away",),
     ),
     PlantedFault(
         "staircase without the step of rounding",
@@ -1403,7 +1405,7 @@ FAULTS = (
         "        return 1\n",
         "        return 0\n",
         (
-            "tests/mechanism/test_bounded_privacy.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",
+            "tests/mechanism/test_staircase.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",
         ),
     ),
     PlantedFault(
@@ -1504,14 +1506,14 @@ FAULTS = (
         "ledger/account.py",
         "        if total is not None and Terms(total).total != self.total:",
         "        if False:",
-        ("tests/ledger/test_budgets.py::test_terms_are_fixed_when_a_budget_is_opened",),
+        ("tests/ledger/test_budget.py::test_terms_are_fixed_when_a_budget_is_opened",),
     ),
     PlantedFault(
         "report of the curator without its mark",
         "show/report/report_page.py",
         '        return self.edition == "curator"',
         "        return False",
-        ("tests/show/test_report.py::test_the_page_is_well_made_and_needs_nothing_else",),
+        ("tests/show/report/test_report.py::test_the_page_is_well_made_and_needs_nothing_else",),
     ),
     PlantedFault(
         "loss distribution without what the grid adds",
@@ -1557,7 +1559,7 @@ FAULTS = (
         "ledger/account.py",
         "        if terms.unit is not None and self.charges:",
         "        if False:",
-        ("tests/ledger/test_budgets.py::test_neighbors_are_declared_anew_only_before_the_first_charge",),
+        ("tests/ledger/test_budget.py::test_neighbors_are_declared_anew_only_before_the_first_charge",),
     ),
     PlantedFault(
         "tables of a ledger not looked at",
@@ -1571,21 +1573,21 @@ FAULTS = (
         "ledger/__init__.py",
         "            check(row, before)\n",
         "",
-        ("tests/ledger/test_budgets.py::test_no_copy_is_made_of_altered_records",),
+        ("tests/ledger/test_audit.py::test_no_copy_is_made_of_altered_records",),
     ),
     PlantedFault(
         "stored answer returned for another request",
         "ledger/book.py",
         "    if changed:",
         "    if False:",
-        ("tests/ledger/test_answers.py::test_an_answer_is_returned_to_the_same_request_alone",),
+        ("tests/ledger/test_book.py::test_an_answer_is_returned_to_the_same_request_alone",),
     ),
     PlantedFault(
         "stored answer that was changed returned",
         "ledger/book.py",
         "            if body is None or _mark(body) != mark:",
         "            if body is None:",
-        ("tests/ledger/test_answers.py::test_an_answer_that_was_changed_is_refused",),
+        ("tests/ledger/test_book.py::test_an_answer_that_was_changed_is_refused",),
     ),
     PlantedFault(
         "journal of another ledger rolled back",
@@ -1679,7 +1681,7 @@ FAULTS = (
         "            at_least[-1] += np.count_nonzero(piece > end)",
         "            at_least[-1] += np.count_nonzero(piece >= end)",
         (
-            "tests/engine/test_pandas_engine.py::test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does",
+            "tests/engine/test_blocks.py::test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does",
         ),
     ),
     PlantedFault(
@@ -1687,7 +1689,7 @@ FAULTS = (
         "engine/blocks.py",
         "    edges = np.asarray(bins, dtype=np.float64)",
         "    edges = np.linspace(np.nanmin(values.to_numpy()), np.nanmax(values.to_numpy()), len(bins))",
-        ("tests/engine/test_pandas_engine.py::test_nearly_even_bins_are_settled_by_their_edges",),
+        ("tests/engine/test_blocks.py::test_nearly_even_bins_are_settled_by_their_edges",),
     ),
     PlantedFault(
         "declaration known by the names of its columns alone",
@@ -1701,7 +1703,7 @@ FAULTS = (
         "expressions/conditions.py",
         "    return np.asarray(result.to_numpy(dtype=bool, na_value=False), dtype=bool)",
         "    return np.asarray(result.to_numpy(dtype=bool, na_value=True), dtype=bool)",
-        ("tests/expressions/test_query.py::test_every_null_has_one_fate",),
+        ("tests/expressions/test_conditions.py::test_every_null_has_one_fate",),
     ),
     PlantedFault(
         "dates after the upper bound count as it",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pandas as pd
+
 RELEASES: Mapping[str, Callable[[Any], Any]] = {
     "count": lambda dp: dp.count(epsilon=1),
     "mean": lambda dp: dp.mean("age", epsilon=1),
@@ -32,3 +34,11 @@ RELEASES: Mapping[str, Callable[[Any], Any]] = {
     "centres": lambda dp: dp.kmeans(["age", "family"], 2, epsilon=1, iterations=2),
 }
 """By name, of a protected frame of the survey of the tests."""
+
+
+def same(one, other) -> None:
+    """The same numbers, labels, dtypes and metadata."""
+    assert type(one) is type(other)
+    check = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
+    check(one, other, check_exact=True)
+    assert one.attrs == other.attrs

@@ -1,4 +1,4 @@
-"""Plots of released numbers and counts, against the released objects."""
+"""Plots of released numbers and counts (`canvas`), against the released objects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
-from pdprivacy.errors import (
-    MetadataError,
-    MissingExtraError,
-    OpaqueFrameError,
-    ParameterError,
-)
+from pdprivacy.errors import MetadataError, MissingExtraError, OpaqueFrameError, ParameterError
 from pdprivacy.show import plots
 from pdprivacy.show.numbers import half_width, paired, printable, span
 from pdprivacy.show.plots.canvas import luminance

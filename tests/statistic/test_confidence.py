@@ -1,6 +1,6 @@
 """Intervals hold the exact statistic as often as they state, also near the ends of its range.
 
-The grid of `tests/benchmarks/coverage.py`, thinned out: a few points by default, all of its lines in the
+The grid of `tests/support/coverage.py`, thinned out: a few points by default, all of its lines in the
 full suite. Seeds are fixed, and the false-alarm rate is that of `tests.support.statistics`.
 """
 
@@ -18,7 +18,7 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import BoundingWarning
 from pdprivacy.statistic.confidence import Noisy, Tail, of_ratio
-from tests.benchmarks.coverage import CASES, coverage, grid
+from tests.support.coverage import CASES, coverage, grid
 from tests.support.engine_frames import BESIDE_PANDAS, ON_NEWEST_PANDAS, each_engine, frame_of
 from tests.support.statistics import accepts_share
 

@@ -1,4 +1,4 @@
-"""Bounded mechanisms, generalized Gaussian and staircase noise: distribution, error, intervals, samples.
+"""Bounds, and `generalized_gaussian` noise: distributions, errors, intervals and samples.
 
 References are quadratures and scipy.stats laws, the closed forms of Liu (2019) for Laplace noise,
 brute-force searches and exact draws. Every statistical test has a fixed seed and a false-alarm rate
@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, optimize, stats
+from scipy import integrate, stats
 
 import pdprivacy
-from pdprivacy import Approx, Pure, distributions, noise
-from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, GeneralizedNormal, log_gain
+from pdprivacy import Approx, Pure, noise
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_up
 from pdprivacy.mechanism import (
@@ -38,6 +38,7 @@ from pdprivacy.mechanism import (
     truncated_laplace_scale,
 )
 from pdprivacy.mechanism.support import grid_units
+from tests.support.quadratures import integral
 from tests.support.statistics import Distribution, accepts, accepts_only
 
 INF = math.inf
@@ -57,23 +58,6 @@ def places(lo: float, hi: float, b: float) -> np.ndarray:
         return -places(-hi, INF, b)
     top = hi if math.isfinite(hi) else lo + 5 * b
     return np.array([lo - 1.0, *np.linspace(lo, top, 7), lo + 1e-9 * (top - lo), top - 0.01 * (top - lo)])
-
-
-def integral(function, law: tuple[float, float], start: float, stop: float) -> float:
-    """Integral of ``function(e)`` times the density of noise e of order p and scale b, in pieces."""
-    p, b = law
-    height = 1 / (2 * b * math.gamma(1 + 1 / p))
-    reach = b * 60 ** (1 / p)
-    start, stop = max(start, -reach), min(stop, reach)
-    inner = [x for x in (-reach / 4, 0.0, reach / 4) if start < x < stop]
-    pieces = itertools.pairwise([start, *inner, stop])
-    return math.fsum(
-        integrate.quad(
-            lambda e: function(e) * height * math.exp(-(abs(e / b) ** p)), *piece, epsabs=0, epsrel=1e-12
-        )[0]
-        for piece in pieces
-        if piece[0] < piece[1]
-    )
 
 
 def by_quadrature(p: float, b: float, lo: float, hi: float, bounding: str, s: float, power: int) -> float:
@@ -367,40 +351,6 @@ def test_arrays_of_outputs_and_statistics_broadcast():
     assert mechanism.bias(1.0).shape == ()
 
 
-@pytest.mark.parametrize("p", [1.0, 1.2, 1.5, 2.0, 3.0, 7.0, 100.0])
-def test_laws_are_generalized_normal_ones(p):
-    law, reference = GeneralizedNormal.of(p, 3.0), stats.gennorm(p, scale=3.0)
-    x = np.linspace(-40, 40, 4001)
-    np.testing.assert_allclose(law.pdf(x), reference.pdf(x), rtol=1e-11, atol=1e-300)
-    np.testing.assert_allclose(law.cdf(x), reference.cdf(x), rtol=1e-10, atol=1e-300)
-    assert law.std == pytest.approx(float(reference.std()), rel=1e-12)
-    q = np.array([1e-12, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9])
-    np.testing.assert_allclose(law.ppf(q), reference.ppf(q), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(law.ppf([0, 1]), [-INF, INF])
-    for t in (1e-9, 0.01, 1.0, 4.0):
-        assert float(law.half(t)) == pytest.approx(integral(lambda e: 1.0, (p, 3.0), 0, t), rel=1e-11)
-        if float(law.tail(t)) > 1e-6:  # beyond, a half is all that doubles tell
-            assert float(law.distance(law.half(t))) == pytest.approx(t, rel=1e-9)
-            assert float(law.reach(law.tail(t))) == pytest.approx(t, rel=1e-9, abs=1e-15)
-        for k in (1, 2):
-            held = integral(lambda e, k=k: e**k, (p, 3.0), 0, t)
-            assert float(law.moment(k, t)) == pytest.approx(held, rel=1e-11)
-
-
-@given(st.sampled_from(ORDERS[:-1]), st.floats(0.01, 5), st.floats(0.01, 20), st.floats(1.01, 50))
-def test_the_normalising_mass_changes_by_at_most_the_stated_gain(p, distance, width, wider):
-    law, reference = GeneralizedNormal.of(p, 1.0), stats.gennorm(p)
-    gain = log_gain(law, distance, width)
-    s = np.linspace(0, width, 201)
-    whole = np.log(reference.cdf(width - s) - reference.cdf(-s))
-    other = np.clip(s[:, None] + np.array([-1, -0.5, 0.5, 1]) * distance, 0, width)
-    changed = np.log(reference.cdf(width - other) - reference.cdf(-other))
-    assert np.abs(changed - whole[:, None]).max() <= gain + 1e-12
-    # it grows with the range, up to that of an open side
-    assert gain <= log_gain(law, distance, width * wider) + 1e-14
-    assert gain <= log_gain(law, distance) + 1e-14
-
-
 # 3. Draws have the claimed scale and no other.
 
 FAMILIES = {
@@ -456,127 +406,6 @@ def test_generalized_gaussian_draws_have_the_claimed_scale_and_no_other(p):
     drawn = mechanism.sample(np.full(40_000, 5.0), rng=204) - 5
     order = float(Fraction(p))
     accepts_only(drawn, lambda factor: stats.gennorm(order, scale=mechanism.scale * factor).cdf)
-
-
-@pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), ("0.3", "0.8")])
-def test_staircase_draws_have_the_claimed_law_and_no_other(epsilon, gamma):
-    mechanism = Staircase(epsilon, 3, gamma=gamma, l0_sensitivity=1)
-    drawn = mechanism.sample(np.zeros(20_000), rng=205)
-    ratio, share, width = math.exp(-float(Fraction(epsilon))), mechanism.gamma, mechanism.scale
-
-    def staircase(factor: float) -> Distribution:
-        """Each stair has its geometric share, broken at gamma into two blocks of even density."""
-        first = share / (share + ratio * (1 - share))
-
-        def cdf(x: np.ndarray) -> np.ndarray:
-            stair, part = np.divmod(np.abs(x) / (width * factor), 1)
-            block = np.where(
-                part < share, part / share * first, first + (part - share) / (1 - share) * (1 - first)
-            )
-            return (1 + np.sign(x) * (1 - ratio**stair * (1 - (1 - ratio) * block))) / 2
-
-        return cdf
-
-    accepts_only(drawn, staircase)
-    assert accepts(drawn, mechanism.cdf)
-    assert abs(np.mean(drawn > 0) - 0.5) < 5 * 0.5 / math.sqrt(drawn.size)
-
-
-# 4. The staircase law.
-
-STAIRS = [Staircase(1, 1), Staircase("0.01", 2), Staircase(5, "0.3"), Staircase(2, 1, gamma="0.9")]
-
-
-@pytest.mark.parametrize("mechanism", STAIRS, ids=lambda m: f"{float(m.epsilon)}-{m.gamma:.2f}")
-def test_staircase_functions_belong_together(mechanism):
-    width, gamma, epsilon = mechanism.scale, mechanism.gamma, float(mechanism.epsilon)
-    stairs = math.ceil(45 / epsilon)
-    ends = np.concatenate([[k, k + gamma] for k in range(stairs)]) * width
-    middle = (ends[:-1] + ends[1:]) / 2
-    height, held = mechanism.pdf(middle), np.diff(ends) * mechanism.pdf(middle)
-    assert 2 * math.fsum(held) == pytest.approx(1, abs=1e-10)
-    # the definition: constant on blocks, lower by exp(-epsilon) a stair further out
-    np.testing.assert_allclose(height[2:] / height[:-2], math.exp(-epsilon), rtol=1e-9)
-    assert height[1] / height[0] == pytest.approx(math.exp(-epsilon), rel=1e-9)
-    np.testing.assert_allclose(mechanism.pdf(-middle), height, rtol=1e-12)
-    np.testing.assert_allclose(mechanism.cdf(ends), 0.5 + np.concatenate([[0], np.cumsum(held)]), atol=1e-9)
-    second = math.fsum(height * (ends[1:] ** 3 - ends[:-1] ** 3) / 3)
-    assert mechanism.std == pytest.approx(math.sqrt(2 * second), rel=1e-8)
-    x = np.concatenate([-middle, [0.0], middle[: stairs // 5]])
-    np.testing.assert_allclose(mechanism.ppf(mechanism.cdf(x)), x, rtol=1e-9, atol=1e-9 * width)
-    np.testing.assert_allclose(mechanism.cdf(-x), 1 - mechanism.cdf(x), atol=1e-15)
-    np.testing.assert_array_equal(mechanism.ppf([0, 0.5, 1]), [-INF, 0, INF])
-    for level in (0.1, 0.5, 0.95, 0.999):
-        low, high = mechanism.interval(level)
-        assert low == -high
-        assert float(mechanism.cdf(high) - mechanism.cdf(low)) == pytest.approx(level, abs=1e-12)
-    assert mechanism.mse(3.0) == pytest.approx(mechanism.std**2)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
-def test_the_default_break_has_the_least_absolute_error(epsilon):
-    def absolute(gamma: float) -> float:
-        ratio = math.exp(-epsilon)
-        stair = np.arange(math.ceil(45 / epsilon))
-        near = ((stair + gamma) ** 2 - stair**2) + ratio * ((stair + 1) ** 2 - (stair + gamma) ** 2)
-        weight = (1 - ratio) / (gamma + ratio * (1 - gamma)) * ratio**stair
-        return float((weight * near).sum() / 2)
-
-    best = optimize.minimize_scalar(absolute, bounds=(1e-6, 1 - 1e-6), method="bounded")
-    mechanism = Staircase(epsilon, 1)
-    assert absolute(mechanism.gamma) <= best.fun * (1 + 1e-9)
-    assert absolute(mechanism.gamma) < 1 / epsilon  # of Laplace noise
-    # Theorem 5 of the source: exp(epsilon/2) / (exp(epsilon) - 1)
-    assert absolute(mechanism.gamma) == pytest.approx(math.exp(epsilon / 2) / math.expm1(epsilon), rel=1e-9)
-
-
-@pytest.mark.parametrize("mechanism", STAIRS, ids=lambda m: f"{float(m.epsilon)}-{m.gamma:.2f}")
-def test_partial_moments_of_the_staircase_are_sums_over_its_blocks(mechanism):
-    law, width, gamma = mechanism.distribution, mechanism.scale, mechanism.gamma
-    ends = np.concatenate([[k, k + gamma] for k in range(math.ceil(60 / float(mechanism.epsilon)))]) * width
-    far = float(ends[-1])
-    for t in (0.0, gamma * width / 3, width / 2, width, 7.3 * width, far / 3, far, INF):
-        cut = np.minimum(ends, t)
-        height = law.pdf((ends[:-1] + ends[1:]) / 2)
-        for k in (1, 2, 3, 4):
-            whole = math.fsum(height * (cut[1:] ** (k + 1) - cut[:-1] ** (k + 1)) / (k + 1))
-            assert float(law.moment(k, t)) == pytest.approx(whole, rel=1e-9, abs=0)
-    np.testing.assert_array_equal(law.moment(1, np.array([[0.0, width]])).shape, (1, 2))
-    law, scale = law.standard
-    assert (law.std * scale, law.coarseness * scale) == (pytest.approx(mechanism.std), pytest.approx(width))
-
-
-@pytest.mark.parametrize("sigma", [0.4, 3.7, 900.0])
-def test_partial_moments_of_discrete_normal_noise_are_sums(sigma):
-    law, z = DiscreteNormal(sigma), np.arange(1.0, math.ceil(12 * sigma) + 2)
-    for t in (0.0, 1.0, float(round(2 * sigma)), INF):
-        for k in (1, 2, 3, 4):
-            whole = math.fsum((z**k * law.pdf(z))[z <= t])
-            assert float(law.moment(k, t)) == pytest.approx(whole, rel=1e-9, abs=1e-15)
-    assert 2 * law.half_moment(2) == pytest.approx(law.std**2)
-
-
-def test_wide_discrete_normal_noise_is_that_of_the_sums(monkeypatch):
-    sums = DiscreteNormal(2.0**14)
-    z = np.array([0, 1, 9000, 40_000, 100_000])
-    q = np.array([1e-9, 0.01, 0.3, 0.5, 0.9])
-    found = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
-    quantiles = sums.ppf(q)
-    monkeypatch.setattr(distributions, "SMOOTH", 2.0**13)
-    smooth = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
-    for power, (one, other) in enumerate(zip(found, smooth, strict=True)):
-        # of a few integers the square over a cell is not that in its middle, but next to nothing of all
-        least = 1e-9 * sums.sigma**2 if power == 4 else 0
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=least)
-    np.testing.assert_array_equal(quantiles, sums.ppf(q))
-    assert DiscreteNormal(2.0**40).central(0.95) == pytest.approx(1.96 * 2.0**40, rel=1e-4)
-
-
-def test_partial_moments_of_the_discrete_laplace_law_at_infinity():
-    for b in (0.05, 1.0, 30.0):
-        law, z = DiscreteLaplace(b), np.arange(1.0, 60 * b + 5)
-        for k in (1, 2, 3, 4):
-            assert law.half_moment(k) == pytest.approx(math.fsum(z**k * law.pdf(z)), rel=1e-9)
 
 
 # 5. Samples.
@@ -781,33 +610,6 @@ def test_an_invalid_l0_sensitivity_is_refused(make):
         with pytest.raises(ParameterError, match="'l0_sensitivity' must be a positive whole number"):
             make(l0_sensitivity=l0)
     assert make(l0_sensitivity=np.int64(1)).l0_sensitivity == 1
-
-
-def test_staircase_noise_of_several_moved_numbers_is_refused():
-    with pytest.raises(ParameterError, match="differ in one number") as caught:
-        Staircase(1, 1, l0_sensitivity=2)
-    assert "Laplace" in caught.value.hint
-
-
-def test_a_break_outside_the_stair_is_refused():
-    for gamma in (0, 1, -0.1, 1.5):
-        with pytest.raises(ParameterError, match="'gamma' must be strictly between 0 and 1"):
-            Staircase(1, 1, gamma=gamma)
-    with pytest.raises(ParameterError, match="'gamma' must be a finite number"):
-        Staircase(1, 1, gamma=math.nan)
-    with pytest.raises(ParameterError, match="cannot be drawn"):
-        Staircase(1, 1, gamma="1e-12")
-    with pytest.raises(ParameterError, match="cannot be drawn"):
-        Staircase("1e-12", 1)
-
-
-def test_staircase_noise_is_drawn_at_every_epsilon():
-    for epsilon in ("1e-5", 40, 1000, "1e5", "1e400"):
-        mechanism = Staircase(epsilon, 1)
-        assert math.isfinite(float(mechanism.sample(0.0, rng=1)))
-        assert mechanism.loss == Pure(epsilon)
-        assert math.isfinite(mechanism.std)
-        assert mechanism.interval(0.95)[1] < 1 or epsilon == "1e-5"
 
 
 @pytest.mark.parametrize("make", [Staircase, lambda e, s, **k: DiscreteGaussian(e, "1e-5", s, **k)])

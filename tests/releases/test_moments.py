@@ -1,5 +1,7 @@
-"""Releases end to end: with the noise taken away they are what pandas computes, and with it only
-the numbers depend on the data."""
+"""Sums, means and variances without noise are those of pandas; with it only the numbers depend on the data.
+
+Charges, metadata, refusals and errors are those of releases of every kind.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,7 @@ import contextlib
 import itertools
 import json
 import math
-import warnings
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -20,16 +19,27 @@ import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain, noise
-from pdprivacy.errors import BudgetExceeded, DeclarationError, DeclarationWarning, ParameterError
-
-NAN = float("nan")
-LARGE = 10**6  # an epsilon at which the known variance of the noise is nothing
-
-
-def protected(frame: pd.DataFrame, domain: Domain, **options: Any) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeclarationWarning)  # data at the bounds is the point here
-        return frame.dp.protect(domain, **{"epsilon": 10**9, "delta": "0.5", **options})
+from pdprivacy.errors import BudgetExceeded, DeclarationError, ParameterError
+from tests.support.every_dtype import (
+    DOMAIN,
+    GRID,
+    LABELLED,
+    LABELS,
+    LARGE,
+    MECHANISMS,
+    NAN,
+    NUMERIC,
+    PLAIN,
+    ROWS,
+    SCOPES,
+    TRUTHS,
+    VALID,
+    WITHOUT_NULLS,
+    cells_of,
+    named,
+    protected,
+)
+from tests.support.surveys import SURVEY, SURVEYED
 
 
 @pytest.fixture
@@ -37,107 +47,6 @@ def silent(monkeypatch):
     """All noise is zero."""
     for name in ("discrete_laplace", "discrete_gaussian"):
         monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
-
-
-# ---------------------------------------------------------------- a table of every dtype
-
-ROWS = 60
-RNG = np.random.default_rng(11)
-
-
-def some_null(cells: list[Any]) -> list[Any]:
-    return [None if place % 7 == 3 else cell for place, cell in enumerate(cells)]
-
-
-WHOLE = RNG.integers(0, 21, ROWS).tolist()
-REAL = (RNG.integers(-800, 2400, ROWS) / 64).tolist()  # exact in every floating dtype
-TRUTH = (RNG.random(ROWS) < 0.4).tolist()
-LABEL = RNG.choice(["north", "south", "west"], ROWS, p=[0.6, 0.3, 0.1]).tolist()
-GROUP = RNG.choice(["a", "b"], ROWS).tolist()
-DTYPES: dict[str, Any] = {
-    "int64": (WHOLE, "int64"),
-    "int8": (WHOLE, "int8"),
-    "uint8": (WHOLE, "uint8"),
-    "float32": (REAL, "float32"),
-    "float64": (some_null(REAL), "float64"),
-    "Int64": (some_null(WHOLE), "Int64"),
-    "Float64": (some_null(REAL), "Float64"),
-    "decimal": ([Decimal(cell) for cell in REAL], "object"),
-    "int64[pyarrow]": (some_null(WHOLE), "int64[pyarrow]"),
-    "double[pyarrow]": (some_null(REAL), "double[pyarrow]"),
-    "bool": (TRUTH, "bool"),
-    "boolean": (some_null(TRUTH), "boolean"),
-    "category": (some_null(LABEL), pd.CategoricalDtype(["west", "never", "north", "south"])),
-    "object": (some_null(LABEL), "object"),
-    "str": (some_null(LABEL), "str" if pd.__version__ >= "3" else "string"),
-    "string[pyarrow]": (LABEL, "string[pyarrow]"),
-    "string arrow": (some_null(GROUP), "string[pyarrow]"),
-    "group": (GROUP, "category"),
-}
-NUMBERS = {name: cells for name, (cells, _) in DTYPES.items() if not isinstance(cells[0], str | bool)}
-LABELS = {name: cells for name, (cells, _) in DTYPES.items() if isinstance(cells[0], str)}
-TRUTHS = {"bool": TRUTH, "boolean": some_null(TRUTH)}
-LOWER, UPPER = -10.0, 33.0  # below -10 and above 33 the reals are clamped
-
-
-def declared(name: str) -> Column:
-    cells, _ = DTYPES[name]
-    nullable = None in cells
-    if name in TRUTHS:
-        return Column(name, "boolean", nullable)
-    if name in LABELS:
-        labels = ("a", "b") if "a" in cells else ("south", "east", "north", "west")
-        return Column(name, "category", nullable, categories=labels)
-    if cells[0] in WHOLE and isinstance(cells[0], int):
-        return Column(name, "integer", nullable, 2, 18)
-    return Column(name, "float", nullable, LOWER, UPPER)
-
-
-FRAME = pd.DataFrame(
-    {name: pd.Series(cells, dtype=object).astype(dtype) for name, (cells, dtype) in DTYPES.items()}
-)
-DOMAIN = Domain(tuple(declared(name) for name in DTYPES))
-VALID = FRAME.copy()
-for column in DOMAIN.columns:
-    if column.name in NUMBERS and column.name != "decimal":
-        VALID[column.name] = VALID[column.name].clip(column.lower, column.upper)
-VALID["decimal"] = [min(max(cell, Decimal(LOWER)), Decimal(UPPER)) for cell in FRAME["decimal"]]
-
-
-def plain(name: str) -> pd.Series[Any]:
-    """The column in the simplest dtype, clamped."""
-    column = DOMAIN[name]
-    cells = DTYPES[name][0]
-    if name in LABELS:
-        return pd.Series(["(null)" if cell is None else cell for cell in cells], name=name)
-    numbers = pd.Series([NAN if cell is None else float(cell) for cell in cells], name=name)
-    return numbers.clip(column.lower, column.upper)
-
-
-PLAIN = pd.DataFrame({name: plain(name) for name in DTYPES})
-LABELLED = PLAIN.assign(bool=TRUTH)
-
-
-def labels_of(name: str) -> list[Any]:
-    column = DOMAIN[name]
-    return [*column.labels("test"), *(["(null)"] if column.nullable else [])]
-
-
-def named(released: pd.Index[Any]) -> list[Any]:
-    """The labels of an index with the null label by name."""
-
-    def one(label: Any) -> Any:
-        return "(null)" if label is None or label != label else label
-
-    return [tuple(map(one, label)) if isinstance(label, tuple) else one(label) for label in released.tolist()]
-
-
-SCOPES: dict[str, dict[str, Any]] = {
-    "private rows": {},
-    "public rows": {"public_rows": 50},
-    "replacement": {"neighbors": "replace_one"},
-}
-MECHANISMS: list[dict[str, Any]] = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": "1e-5"}]
 
 
 @pytest.fixture(params=SCOPES, scope="module")
@@ -148,21 +57,6 @@ def private(request):
 @pytest.fixture(params=MECHANISMS, ids=lambda options: options["mechanism"])
 def cost(request, silent):
     return {"epsilon": LARGE, **request.param}
-
-
-NUMERIC = [*NUMBERS, *TRUTHS]
-WITHOUT_NULLS = [name for name in NUMERIC if not DOMAIN[name].nullable]
-GRID = 2.0**-15  # relative to the range: more than the coarsest grid rounds
-
-
-def test_counts_are_those_of_pandas(silent):
-    private = protected(VALID, DOMAIN)
-    assert private.dp.count(epsilon=1).to_dict() == {"rows": ROWS}
-    names = list(DTYPES)
-    for options in ({}, {"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": "1e-5"}):
-        pd.testing.assert_series_equal(
-            private.dp.count(names, epsilon=LARGE, **options), VALID.count(), check_dtype=not options
-        )
 
 
 @pytest.mark.full(keep=4)
@@ -183,27 +77,6 @@ def test_moments_are_those_of_pandas(method, private, cost):
     assert every.index.tolist() == [column.name for column in DOMAIN.columns if column.lower is not None]
 
 
-@pytest.mark.full(keep=15)
-@pytest.mark.parametrize("names", [WITHOUT_NULLS, ["int64", "bool"]], ids=["all", "two"])
-@pytest.mark.parametrize("method", ["cov", "corr"])
-def test_covariances_and_correlations_are_those_of_pandas(method, names, private, cost):
-    expected = getattr(PLAIN[names], method)()
-    released = getattr(private.dp, method)(names, **cost)
-    spans = np.array([DOMAIN[name].upper - DOMAIN[name].lower for name in names])
-    scale = np.outer(spans, spans) if method == "cov" else 20.0
-    assert (np.abs(released.to_numpy() - expected.to_numpy()) <= GRID * scale).all()
-    assert released.index.tolist() == released.columns.tolist() == names
-    assert (released.to_numpy() == released.to_numpy().T).all()
-
-
-def test_a_covariance_matrix_leaves_out_records_with_any_null(silent):
-    names = ["float64", "Int64", "bool"]
-    private = protected(VALID, DOMAIN)
-    expected = PLAIN[names].dropna().cov()
-    released = private.dp.cov(names, epsilon=LARGE)
-    np.testing.assert_allclose(released, expected, atol=GRID * 43**2)
-
-
 @pytest.mark.full(keep=13)
 @pytest.mark.parametrize("name", [*LABELS, *TRUTHS])
 def test_proportions_are_those_of_pandas(name, private, cost):
@@ -213,169 +86,6 @@ def test_proportions_are_those_of_pandas(name, private, cost):
         assert released.iloc[0] == pytest.approx((known == value).mean(), abs=1e-6)
         assert released.index.tolist() == [value]
         assert released.index.name == name
-
-
-@pytest.mark.full(keep=4)
-@pytest.mark.parametrize("name", [*LABELS, "bool", "int8"])
-def test_value_counts_are_those_of_pandas(name, silent):
-    private = protected(VALID, DOMAIN)
-    cells = labels_of(name)
-    expected = PLAIN[name].value_counts().reindex(cells, fill_value=0)
-    released = private.dp.value_counts(name, epsilon=LARGE, sort=False)
-    assert named(released.index) == cells
-    assert released.tolist() == expected.tolist()
-    assert (released.name, released.dtype) == ("count", np.int64)
-    ranked = private.dp.value_counts(name, epsilon=LARGE)
-    assert ranked.tolist() == sorted(expected, reverse=True)
-    assert dict(zip(named(ranked.index), ranked, strict=True)) == expected.to_dict()
-    shares = private.dp.value_counts(name, epsilon=50, normalize=True)
-    assert dict(zip(named(shares.index), shares, strict=True)) == pytest.approx((expected / ROWS).to_dict())
-    assert shares.name == "proportion"
-
-
-def test_value_counts_of_several_columns_are_those_of_pandas(silent):
-    names = ["object", "group", "bool"]
-    released = protected(VALID, DOMAIN).dp.value_counts(names, epsilon=1, sort=False)
-    every = list(itertools.product(*map(labels_of, names)))
-    assert named(released.index) == every
-    expected = LABELLED[names].value_counts().to_dict()
-    assert released.tolist() == [expected.get(cell, 0) for cell in every]
-    assert released.index.names == names
-
-
-# ---------------------------------------------------------------- histograms
-
-
-def bins_of(released: pd.Series[Any], column: Column) -> list[int]:
-    if column.nullable:
-        assert named(released.index)[-1] == "(null)"
-        return released.iloc[:-1].tolist()
-    return released.tolist()
-
-
-@pytest.mark.full(keep=4)
-@pytest.mark.parametrize("name", [*NUMBERS, "bool"])
-@pytest.mark.parametrize(
-    "bins",
-    [
-        None,
-        1,
-        50,
-        [-10.0, 0, 18, 33],
-        [3, 5.5, 6, 11],
-        [-500, 1.5, 2, 2.5, 18, 400],
-        np.linspace(-10, 33, 51).tolist(),
-        np.sort(np.random.default_rng(2).uniform(-10, 33, 51)).tolist(),
-    ],
-    ids=["declared", "one", "50", "wide", "narrow", "beyond", "50 even", "50 uneven"],
-)
-def test_histograms_are_those_of_numpy(name, bins, silent):
-    column = DOMAIN[name]
-    released = protected(VALID, DOMAIN).dp.histogram(name, bins, epsilon=1)
-    if bins is None or isinstance(bins, int):
-        edges = np.linspace(float(column.lower), float(column.upper), (bins or 10) + 1)
-    else:
-        edges = np.array(bins, dtype=float)
-    values = PLAIN[name].dropna().to_numpy()
-    assert bins_of(released, column) == np.histogram(values, edges)[0].tolist()
-    if column.nullable:
-        assert released.iloc[-1] == PLAIN[name].isna().sum()
-    assert named(released.index)[0].startswith("[")
-    assert named(released.index)[len(edges) - 2].endswith("]")
-    assert (released.name, released.index.name) == ("count", name)
-
-
-def test_the_right_edge_belongs_to_the_last_bin_and_no_other_right_edge(silent):
-    domain = Domain((Column("x", "float", lower=0, upper=4, bins=(0, 1, 3, 4)),))
-    private = protected(pd.DataFrame({"x": [0.0, 1.0, 3.0, 4.0, 4.0, math.nextafter(1, 0)]}), domain)
-    assert private.dp.histogram("x", epsilon=1).to_dict() == {"[0, 1)": 2, "[1, 3)": 1, "[3, 4]": 3}
-    assert private.dp.histogram("x", [0, 1, 3], epsilon=1).to_dict() == {"[0, 1)": 2, "[1, 3]": 2}
-    assert private.dp.value_counts("x", epsilon=1, sort=False).tolist() == [2, 1, 3]
-
-
-def test_edges_that_rounding_could_cross(silent):
-    edges = np.linspace(0.1, 0.7, 50)
-    around = np.concatenate([edges, np.nextafter(edges, 1), np.nextafter(edges, 0)]).clip(0.1, 0.7)
-    private = protected(pd.DataFrame({"x": around}), Domain((Column("x", "float", lower=0.1, upper=0.7),)))
-    for wanted in (49, edges):
-        released = private.dp.histogram("x", wanted, epsilon=1)
-        assert released.tolist() == np.histogram(around, edges)[0].tolist()
-
-
-def test_a_null_record_moves_no_other_record_to_another_bin(silent):
-    """0.7 as a narrow float is below 0.7: whether it counts as clamped may depend on it alone."""
-    domain = Domain((Column("x", "float", nullable=True, lower=0.0, upper=1.0),))
-    released = []
-    for last in ([], [NAN]):
-        frame = pd.DataFrame({"x": np.array([0.7] * 50 + last, dtype=np.float32)})
-        private = protected(frame, domain).dp.query("not x < 0.7")
-        released.append(private.dp.histogram("x", [0, 0.7, 1.0], epsilon=1).to_numpy())
-    assert np.abs(released[0] - released[1]).sum() == 1
-    assert released[0][2] == 0
-    assert released[1][2] == 1
-
-
-# ---------------------------------------------------------------- contingency tables
-
-
-def pandas_table(index: list[str], columns: list[str], **options: Any) -> pd.DataFrame:
-    return pd.crosstab(
-        [LABELLED[name] for name in index], [LABELLED[name] for name in columns], dropna=False, **options
-    )
-
-
-def cells_of(names: list[str]) -> list[Any]:
-    cells = list(itertools.product(*map(labels_of, names)))
-    return cells if len(names) > 1 else [cell for (cell,) in cells]
-
-
-def check_table(released: pd.DataFrame, expected: pd.DataFrame, index: list[str], columns: list[str]) -> None:
-    """The cells of pandas where it has one (it knows the observed ones only), zero elsewhere."""
-    rows, tops = cells_of(index), cells_of(columns)
-    inner = expected.to_numpy(), expected.index.tolist(), expected.columns.tolist()
-    table = pd.DataFrame(
-        inner[0], pd.Index(inner[1], tupleize_cols=False), pd.Index(inner[2], tupleize_cols=False)
-    )
-    sides = []
-    for axis, cells in ((table.index, rows), (table.columns, tops)):
-        sides.append(
-            cells + [name for name in axis if name == "All" or (isinstance(name, tuple) and "All" in name)]
-        )
-    table = table.reindex(index=sides[0], columns=sides[1], fill_value=0)
-    assert [named(released.index), named(released.columns)] == sides
-    np.testing.assert_allclose(released.to_numpy(dtype=float), table.to_numpy(dtype=float), atol=1e-12)
-
-
-@pytest.mark.full(keep=2)
-@pytest.mark.parametrize("margins", [False, True])
-@pytest.mark.parametrize("normalize", [False, True, "all", "index", "columns"])
-@pytest.mark.parametrize(
-    ("index", "columns"),
-    [
-        (["object"], ["group"]),
-        (["category"], ["str"]),
-        (["group", "string[pyarrow]"], ["bool"]),
-        (["string arrow"], ["group", "category"]),
-        (["bool", "group"], ["object", "string arrow"]),
-    ],
-    ids=str,
-)
-def test_crosstabs_are_those_of_pandas(index, columns, normalize, margins, silent):
-    released = protected(VALID, DOMAIN).dp.crosstab(
-        index, columns, epsilon=50, normalize=normalize, margins=margins
-    )
-    check_table(released, pandas_table(index, columns, normalize=normalize, margins=margins), index, columns)
-    assert released.index.names == index
-    assert released.columns.names == columns
-    if not normalize:
-        assert set(released.dtypes) == {np.dtype(np.int64)}
-
-
-def test_a_label_and_a_list_of_one_label_are_the_same_crosstab(silent):
-    private = protected(VALID, DOMAIN)
-    pd.testing.assert_frame_equal(
-        private.dp.crosstab("group", "bool", epsilon=1), private.dp.crosstab(["group"], ["bool"], epsilon=1)
-    )
 
 
 # ---------------------------------------------------------------- groups
@@ -407,38 +117,6 @@ def test_groups_are_those_of_pandas(method, by, cost, private):
     for cell in set(every) - set(expected.index):
         if method == "sum":
             assert (released.iloc[every.index(cell)] == 0).all()
-
-
-def pooled(names: list[str], by: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Within-group sums of products about the group means over n less the declared groups."""
-    complete = frame[[*names, by]].dropna()
-    centred = complete[names] - complete.groupby(by)[names].transform("mean")
-    return centred.T @ centred / (len(complete) - len(labels_of(by)))
-
-
-@pytest.mark.full(keep=8)
-@pytest.mark.parametrize(
-    ("names", "by"),
-    [(["int64", "float32", "bool"], "group"), (["uint8", "decimal"], "object")],
-    ids=str,
-)
-def test_pooled_moments_are_those_of_numpy(names, by, private, cost):
-    expected = pooled(names, by, PLAIN)
-    matrix = private.dp.pooled_cov(names, by=by, **cost)
-    np.testing.assert_allclose(matrix, expected, atol=GRID * 43**2)
-    assert matrix.index.tolist() == matrix.columns.tolist() == names
-    variances = private.dp.pooled_var(names, by=by, **cost)
-    np.testing.assert_allclose(variances, np.diagonal(expected), atol=GRID * 43**2)
-    assert variances.index.tolist() == names
-
-
-def test_pooled_moments_leave_out_records_with_any_null(silent):
-    names = ["float64", "Int64", "int8"]
-    private = protected(VALID, DOMAIN)
-    expected = pooled(names, "object", PLAIN)
-    np.testing.assert_allclose(private.dp.pooled_cov(names, by="object", epsilon=LARGE), expected, atol=0.1)
-    variances = private.dp.pooled_var(names, by="object", epsilon=LARGE)
-    np.testing.assert_allclose(variances, np.diagonal(expected), atol=0.1)
 
 
 def test_releases_after_a_filter_are_those_of_the_filtered_frame(silent):
@@ -579,23 +257,6 @@ def test_the_order_of_released_counts_is_the_order_of_the_released_numbers(mecha
 
 
 # ---------------------------------------------------------------- what a release says about itself
-
-SURVEY = Domain(
-    (
-        Column("age", "integer", lower=18, upper=90),
-        Column("pay", "float", nullable=True, lower=0.0, upper=8.0),
-        Column("town", "category", categories=("a", "b"), role="quasi_identifier"),
-        Column("ill", "boolean", role="sensitive"),
-    )
-)
-SURVEYED = pd.DataFrame(
-    {
-        "age": np.arange(20) + 30,
-        "pay": [NAN, *np.linspace(1, 7, 19)],
-        "town": ["a", "b"] * 10,
-        "ill": [True, False, False, False] * 5,
-    }
-)
 
 
 def test_metadata_states_sensitivity_scale_and_split_of_every_part():
@@ -812,150 +473,6 @@ def test_bounds_of_any_size_that_may_be_declared(name, ends, mechanism):
     )
     assert released.shape[0] == 2
     json.dumps(released.attrs["dp"], allow_nan=False)
-
-
-# ---------------------------------------------------------------- disclosure risk
-
-
-def local_risk(counts: list[int], empty: Callable[[float], float]) -> float:
-    """The chance that a noisy cell shows one label, and one that it holds.
-
-    ``empty``: the chance that a count reads as none.
-    """
-    hidden = [empty(count) for count in counts]
-    return sum(
-        (1 - hidden[place]) * math.prod(hidden[:place] + hidden[place + 1 :])
-        for place, count in enumerate(counts)
-        if count > 0
-    )
-
-
-def expected_risk(counts: list[int], empty: Callable[[float], float]) -> float:
-    """Its mean over multinomial counts of the same size and shares, by listing them."""
-    size = sum(counts)
-    total = 0.0
-    for drawn in itertools.product(range(size + 1), repeat=len(counts)):
-        if sum(drawn) == size:
-            ways = math.factorial(size)
-            for number, count in zip(drawn, counts, strict=True):
-                ways = ways / math.factorial(number) * (count / size) ** number
-            total += ways * local_risk(list(drawn), empty)
-    return total
-
-
-def geometric_empty(epsilon: float, sensitivity: int) -> Callable[[float], float]:
-    """P(count + noise < 1/2) for P(noise = z) proportional to exp(-epsilon |z| / sensitivity)."""
-    ratio = math.exp(-epsilon / sensitivity)
-    return lambda count: ratio**count / (1 + ratio) if count > 0 else 1 - ratio / (1 + ratio)
-
-
-def laplace_empty(epsilon: float, sensitivity: int) -> Callable[[float], float]:
-    scale = sensitivity / epsilon
-    return lambda count: (
-        math.exp((0.5 - count) / scale) / 2 if count > 0.5 else 1 - math.exp(-(0.5 - count) / scale) / 2
-    )
-
-
-def gaussian_empty(sigma: float) -> Callable[[float], float]:
-    return lambda count: math.erfc((count - 0.5) / sigma / math.sqrt(2)) / 2
-
-
-RISKY = Domain(
-    (
-        Column("q", "integer", lower=0, upper=4, role="quasi_identifier"),
-        Column("s", "category", categories=("u", "v", "w"), role="sensitive"),
-    )
-)
-COUNTS = [[3, 0, 0], [2, 1, 1], [0, 0, 0], [0, 4, 1], [1, 0, 0]]
-RISKS = pd.DataFrame(
-    [
-        (row, label)
-        for row, counts in enumerate(COUNTS)
-        for label, n in zip("uvw", counts, strict=True)
-        for _ in range(n)
-    ],
-    columns=["q", "s"],
-)
-
-
-@pytest.mark.full(keep=2)
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])
-def test_the_curators_risk_is_that_of_the_confidential_counts(mechanism, neighbors):
-    private = protected(RISKS, RISKY, neighbors=neighbors)
-    moved = 1 if neighbors == "add_remove" else 2
-    filled = [counts for counts in COUNTS if sum(counts)]
-    delta = "1e-3" if mechanism == "gaussian" else 0
-    for epsilon in (0.3, 1.0, 5.0):
-        if mechanism == "gaussian":
-            empty = gaussian_empty(
-                private.dp.crosstab("q", "s", epsilon=epsilon, delta=delta, mechanism=mechanism).attrs["dp"][
-                    "scale"
-                ]
-            )
-        else:
-            empty = {"laplace": laplace_empty, "geometric": geometric_empty}[mechanism](epsilon, moved)
-        risks = [local_risk(counts, empty) for counts in filled]
-        sizes = [sum(counts) for counts in filled]
-        for average, expected in (
-            ("cells", sum(risks) / len(risks)),
-            ("records", sum(r * n for r, n in zip(risks, sizes, strict=True)) / sum(sizes)),
-        ):
-            found = private.dp.dr_ha("q", "s", epsilon, mechanism=mechanism, delta=delta, average=average)
-            assert found == pytest.approx(expected, rel=1e-6)
-    several = private.dp.dr_ha("q", "s", [0.3, 1], mechanism=mechanism, delta=delta)
-    assert several.index.tolist() == [0.3, 1.0]
-    assert several.iloc[1] == private.dp.dr_ha("q", "s", 1, mechanism=mechanism, delta=delta)
-
-
-@pytest.mark.full(keep=2)
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("mechanism", ["laplace", "geometric"])
-def test_the_risk_that_is_published_follows_from_the_released_counts(mechanism, neighbors):
-    private = protected(RISKS, RISKY, neighbors=neighbors)
-    moved = 1 if neighbors == "add_remove" else 2
-    empty = {"laplace": laplace_empty, "geometric": geometric_empty}[mechanism](1.0, moved)
-    for seed in range(4):
-        released = private.dp.crosstab("q", "s", epsilon=1, mechanism=mechanism, rng=seed)
-        seen = [[max(round(count), 0) for count in row] for row in released.to_numpy().tolist()]
-        filled = [counts for counts in seen if sum(counts)]
-        risks = [expected_risk(counts, empty) for counts in filled]
-        sizes = [sum(counts) for counts in filled]
-        stored = released.attrs["dp"]["dr_ha"]
-        assert (stored["measure"], stored["source"]) == ("expected", "released counts")
-        assert stored["by_cells"] == pytest.approx(sum(risks) / len(risks), rel=1e-9)
-        records = sum(r * n for r, n in zip(risks, sizes, strict=True)) / sum(sizes)
-        assert stored["by_records"] == pytest.approx(records, rel=1e-9)
-
-
-def test_risk_is_published_only_where_sensitive_labels_meet_quasi_identifiers(silent):
-    private = protected(SURVEYED, SURVEY)
-    assert "dr_ha" in private.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]
-    assert "dr_ha" not in private.dp.crosstab("ill", "town", epsilon=1).attrs["dp"]
-    assert "dr_ha" not in private.dp.crosstab(["town", "age"], "ill", epsilon=1).attrs["dp"]
-    nobody = protected(SURVEYED.iloc[:0], SURVEY)
-    assert nobody.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]["dr_ha"] is None
-    with pytest.raises(ParameterError):
-        private.dp.dr_ha("town", "town", 1)
-    assert nobody.dp.budget.spent == (1, 0)
-
-
-@pytest.mark.parametrize("mechanism", ["laplace", "geometric"])
-def test_large_cells_have_no_risk_and_raise_no_warning(mechanism):
-    frame = pd.DataFrame({"q": [0, 1] * 3000, "s": ["u", "v", "w"] * 2000})
-    private = protected(frame, RISKY)
-    released = private.dp.crosstab("q", "s", epsilon=1, mechanism=mechanism, rng=2)
-    assert 0 <= released.attrs["dp"]["dr_ha"]["by_records"] < 0.01
-    exact = private.dp.dr_ha("q", "s", 1, mechanism=mechanism)
-    assert exact == pytest.approx(0, abs=1e-100)
-
-
-def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
-    private = protected(RISKS, RISKY)
-    private.dp.dr_ha("q", "s", 1)
-    private.dp.quality()
-    assert private.dp.budget.spent == (0, 0)
-    assert Fraction(private.dp.budget.left[0]) == 10**9
 
 
 @pytest.mark.full(keep=1)

@@ -1,4 +1,4 @@
-"""Mechanisms against their definitions: every reference below is derived apart from the package.
+"""Mechanisms (`additive`) against their definitions: references are derived apart from the package.
 
 Distributions are summed or integrated here from the exponential alone, privacy losses are worked
 out from the integer law that is drawn, and deltas are integrals that the package does not use.
@@ -10,8 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -21,21 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from pdprivacy import Approx, Pure, noise
-from pdprivacy.accounting import zcdp_epsilon
+from pdprivacy import noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
 from pdprivacy.mechanism.support import GRID_BITS, release_grid
 from tests.support.cases import each
-from tests.support.neighbours import discrete_delta as vector_delta
 from tests.support.statistics import Distribution, accepts_only, discrete
 
 MANY = 200_000
 CALIBRATIONS = ("analytic", "classic", "pdp")
 GRID = Fraction(1, 2**20)
-EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
-DELTAS = [Fraction(1, 10**k) for k in range(1, 13)]
 
 FOUR = [Laplace(1, 2), Geometric(1, 2), Gaussian(1, 1e-5, 2), DiscreteGaussian(1, 1e-5, 2, l0_sensitivity=1)]
 FLOATS = [Laplace(1, 1), *(Gaussian(0.5, 1e-5, 1, calibration) for calibration in CALIBRATIONS)]
@@ -82,76 +77,6 @@ def masses(mechanism: Geometric | DiscreteGaussian, factor: float = 1.0) -> tupl
         z = np.arange(-math.ceil(10 * scale) - 2, math.ceil(10 * scale) + 3)
         weights = np.exp(-((z / scale) ** 2) / 2)
     return z, weights / math.fsum(weights)
-
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
-EDGES = np.concatenate([[0.0], np.geomspace(1e-8, 15.0, 300)])
-
-
-def gaussian_delta(epsilon: Fraction, multiplier: Fraction) -> float:
-    """delta of Gaussian noise as an integral over the privacy loss, all of whose terms are positive.
-
-    The loss is normal with mean m^2/2 and standard deviation m, m = 1/multiplier, and
-    delta = E max(0, 1 - exp(epsilon - loss)): the integral over t > 0 of
-    phi(x + t) (1 - exp(-m t)), where x = epsilon/m - m/2.
-    """
-    x = float(epsilon * multiplier - 1 / (2 * multiplier))
-    half = np.diff(EDGES) / 2
-    t = (EDGES[:-1] + half)[:, None] + half[:, None] * NODES
-    inside = np.exp(-x * t - t * t / 2) * -np.expm1(-float(1 / multiplier) * t)
-    return (
-        math.exp(-x * x / 2) / math.sqrt(2 * math.pi) * math.fsum((half[:, None] * WEIGHTS * inside).ravel())
-    )
-
-
-def discrete_delta(epsilon: Fraction, sigma: Fraction, shift: int) -> Decimal:
-    """Hockey-stick divergence of the discrete Gaussian from itself ``shift`` away, to forty digits."""
-    reach = shift + math.ceil(15 * sigma) + 2  # what lies beyond weighs less than exp(-112)
-    with localcontext(prec=50):
-        divisor = Decimal(2 * sigma.numerator**2) / Decimal(sigma.denominator**2)
-        weight = [(-Decimal(z * z) / divisor).exp() for z in range(reach + shift + 1)]
-        grow = (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
-        gains = (weight[abs(z - shift)] - grow * weight[abs(z)] for z in range(-reach, reach + 1))
-        return sum(gain for gain in gains if gain > 0) / (2 * sum(weight) - 1)
-
-
-def tail(sigma: Fraction, start: int) -> float:
-    """The sum of exp(-(z^2 - start^2)/(2 sigma^2)) over the integers z >= start >= 0."""
-    total, first, block = 0.0, 0, 2**21
-    scale = float(1 / (2 * sigma**2))
-    while True:
-        j = np.arange(first, first + block, dtype=np.float64)
-        terms = np.exp(-j * (j + 2 * start) * scale)
-        total += float(terms.sum())
-        if terms[-1] < 1e-18:
-            return total
-        first += block
-
-
-def lattice_delta(epsilon: Fraction, sigma: Fraction, shift: int) -> float:
-    """As `discrete_delta`, for a wide sigma: the sum of the terms that are positive, in doubles."""
-    first = math.floor(epsilon * sigma**2 / shift + Fraction(shift, 2)) + 1
-    near, far = first - shift, first
-    whole = 2 * tail(sigma, 0) - 1
-    outer = float(Fraction(near * near) / (2 * sigma**2))
-    inner = float(epsilon - Fraction(far * far - near * near) / (2 * sigma**2))
-    if near < 0:  # the sum from a negative integer on is the whole without its mirror image
-        head = whole - math.exp(-float(Fraction((1 - near) ** 2) / (2 * sigma**2))) * tail(sigma, 1 - near)
-        return (head - math.exp(inner - outer) * tail(sigma, far)) / whole
-    return math.exp(-outer) * (tail(sigma, near) - math.exp(inner) * tail(sigma, far)) / whole
-
-
-@pytest.mark.full
-def test_the_references_agree_with_the_textbook_formula_and_with_each_other():
-    for epsilon, multiplier in [(1, Fraction(37, 10)), (Fraction(1, 2), Fraction(7, 10)), (3, Fraction(2))]:
-        m = float(multiplier)
-        plain = stats.norm.cdf(1 / (2 * m) - epsilon * m) - math.exp(epsilon) * stats.norm.cdf(
-            -1 / (2 * m) - epsilon * m
-        )
-        assert gaussian_delta(epsilon, multiplier) == pytest.approx(float(plain), rel=1e-9)
-    for epsilon, sigma, shift in [(1, Fraction(30), 9), (Fraction(1, 10), Fraction(6), 5)]:
-        exact = float(discrete_delta(Fraction(epsilon), sigma, shift))
-        assert lattice_delta(Fraction(epsilon), sigma, shift) == pytest.approx(exact, rel=1e-11)
 
 
 # 1. The claimed scale is accepted, 0.9 and 1.1 times of it are rejected, by the same test.
@@ -234,11 +159,6 @@ def test_draws_follow_the_integer_law_of_the_stated_parameter(mechanism, law):
     assert sampled == [mechanism.grid * step for step in steps.tolist()]
 
 
-def fine(scale: Fraction) -> Fraction:
-    """A grid for noise of this scale, of which quarters are multiples."""
-    return Fraction(1, 2 ** max(2, 21 - math.floor(math.log2(scale))))
-
-
 @given(
     st.fractions(min_value=Fraction(1, 10**30), max_value=10**30), st.integers(-80, 80), st.integers(21, 60)
 )
@@ -248,31 +168,6 @@ def test_the_grid_of_a_release_is_a_power_of_two_between_the_coarsest_and_the_fi
     assert power_below(power) == power
     assert power_below(scale + power) == 2 * power
     assert release_grid(step, scale, bits) == max(min(step, power / 2**GRID_BITS), power / 2**bits)
-
-
-@pytest.mark.full(keep=40)
-@pytest.mark.parametrize("epsilon", [*EPSILONS, Fraction(1, 3), 0.1, "0.7"])
-@pytest.mark.parametrize("sensitivity", [1, 3, Fraction(5, 4), 2048])
-def test_laplace_on_a_given_grid_loses_epsilon_exactly(epsilon, sensitivity):
-    # The ratio of P(z) = c exp(-|z|/steps) at z and z + d is at most exp(d/steps), reached at z >= 0.
-    grid = fine(Fraction(sensitivity) / Fraction(str(epsilon)))
-    mechanism = Laplace(epsilon, sensitivity, grid=grid)
-    moved = Fraction(sensitivity) / grid
-    assert moved / mechanism.steps == mechanism.epsilon == mechanism.loss.epsilon
-    assert mechanism.loss == Pure(epsilon)
-
-
-@pytest.mark.full(keep=40)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("sensitivity", [0.1, 1, "1/3", 1e-9, 12345.678])
-def test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values(epsilon, sensitivity):
-    mechanism = Laplace(epsilon, sensitivity)
-    moved = mechanism.sensitivity / mechanism.grid + 1024
-    assert moved / mechanism.steps == epsilon
-    # and costs next to nothing
-    plain = mechanism.sensitivity / epsilon
-    assert plain < mechanism.steps * mechanism.grid <= plain * (1 + Fraction(1, 2**20))
-    assert mechanism.scale == pytest.approx(float(plain), rel=2.0**-19)
 
 
 @pytest.mark.full(keep=2)
@@ -293,239 +188,6 @@ def test_rounding_moves_neighbours_a_step_per_coordinate_and_no_further(epsilon)
     assert moved / mechanism.steps <= mechanism.epsilon
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_geometric_loses_epsilon_exactly(epsilon):
-    for sensitivity in (1, 2, 20):
-        mechanism = Geometric(epsilon, sensitivity)
-        assert mechanism.loss == Pure(epsilon)
-        assert mechanism.scale == pytest.approx(float(sensitivity / epsilon), rel=1e-15)
-    if epsilon <= 100:
-        mechanism = Geometric(epsilon, 2)
-        ratio = mechanism.pmf([0, 1, 5]) / mechanism.pmf([2, 3, 7])
-        np.testing.assert_allclose(np.log(ratio), float(epsilon), rtol=1e-9)
-
-
-LATTICE = [
-    (Fraction(1, 100), Fraction(1, 10**6)),
-    (Fraction(1, 2), Fraction(1, 10**3)),
-    (Fraction(1), Fraction(1, 10**5)),
-    (Fraction(1), Fraction(1, 10)),
-    (Fraction(8), Fraction(1, 10**9)),
-    (Fraction(40), Fraction(1, 10**5)),
-]
-
-
-def coarsest(epsilon: Fraction, delta: Fraction, calibration: str) -> Gaussian:
-    """Gaussian noise on the coarsest grid that is allowed, sigma between 2^20 and 2^21 steps."""
-    multiplier = Gaussian(epsilon, delta, 1, calibration).multiplier
-    bits = 20 - math.floor(math.log2(multiplier))
-    mechanism = Gaussian(epsilon, delta, 1, calibration, grid=Fraction(1, 2**bits))
-    assert 2**20 <= mechanism.steps < 2**21
-    return mechanism
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("epsilon", "delta"), LATTICE)
-def test_analytic_gaussian_noise_has_its_delta_on_the_grid(epsilon, delta):
-    mechanism = coarsest(epsilon, delta, "analytic")
-    moved = int(1 / mechanism.grid)
-    assert 0.99 * delta < lattice_delta(epsilon, mechanism.steps, moved) <= delta
-    assert lattice_delta(epsilon, mechanism.steps * Fraction(9, 10), moved) > delta
-
-
-@pytest.mark.full(keep=1)
-@pytest.mark.parametrize("calibration", ["classic", "pdp"])
-@pytest.mark.parametrize(("epsilon", "delta"), LATTICE[:2])
-def test_other_gaussian_noise_has_at_most_its_delta_on_the_grid(epsilon, delta, calibration):
-    mechanism = coarsest(epsilon, delta, calibration)
-    assert lattice_delta(epsilon, mechanism.steps, int(1 / mechanism.grid)) <= delta
-
-
-@pytest.mark.parametrize("calibration", CALIBRATIONS)
-def test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values(calibration):
-    # A step per coordinate is 2^10 steps in the l2 norm of 2^20 coordinates.
-    for epsilon, sensitivity in ((Fraction(1, 10**5), 3), (Fraction(1, 2), 0.1), (Fraction(99, 100), "1/3")):
-        mechanism = Gaussian(epsilon, 1e-6, sensitivity, calibration)
-        moved = mechanism.sensitivity / mechanism.grid + 2**10
-        assert mechanism.steps / moved >= mechanism.multiplier
-        assert mechanism.steps * mechanism.grid <= (
-            mechanism.multiplier * mechanism.sensitivity * (1 + Fraction(1, 2**19))
-        )
-
-
-# Each epsilon with each delta and with each sensitivity, and each delta with each sensitivity.
-EXACT = [
-    (epsilon, delta, sensitivity)
-    for row, (epsilon, sensitivities) in enumerate(
-        [
-            ("0.1", [1, 2]),
-            ("0.5", [1, 3]),
-            ("1", [1, 2, 5, 20]),
-            ("3", [1, 2, 20]),
-            ("10", [1, 2, 7, 20]),
-            ("30", [1, 2, 20]),
-            ("100", [1, 7, 20]),
-            ("690", [1, 3, 20]),
-            ("1000", [1, 7, 20]),
-        ]
-    )
-    for turn, delta in enumerate(("1e-12", "1e-6", "1e-3", "0.1", "0.9"))
-    for place, sensitivity in enumerate(sensitivities)
-    if (row + turn + place) % 2 == 0
-]
-
-
-@pytest.mark.full(keep=2)
-@pytest.mark.parametrize(("epsilon", "delta", "sensitivity"), EXACT)
-def test_discrete_gaussian_noise_has_at_most_its_delta(epsilon, delta, sensitivity):
-    mechanism = DiscreteGaussian(epsilon, delta, sensitivity)
-    assert discrete_delta(Fraction(epsilon), mechanism.sigma, sensitivity) <= Decimal(delta)
-    assert mechanism.loss == Approx(epsilon, delta)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-5"), ("30", "1e-3"), ("300", "0.1")])
-def test_a_smaller_change_than_the_sensitivity_loses_less(epsilon, delta):
-    mechanism = DiscreteGaussian(epsilon, delta, 12)
-    losses = [discrete_delta(Fraction(epsilon), mechanism.sigma, shift) for shift in range(1, 13)]
-    assert losses == sorted(losses)
-    assert losses[-1] <= Decimal(delta)
-
-
-@pytest.mark.full(keep=2)
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "sensitivity"),
-    [
-        ("0.1", "1e-3", 1),
-        ("0.5", "1e-6", 2),
-        ("1", "1e-9", 1),
-        ("1", "0.1", 7),
-        ("3", "1e-5", 1),
-        ("10", "1e-9", 7),
-        ("10", "1e-5", 20),
-        ("30", "1e-5", 1),
-        ("100", "1e-5", 2),
-        ("1000", "1e-5", 20),
-    ],
-)
-def test_discrete_gaussian_noise_is_not_two_percent_too_large(epsilon, delta, sensitivity):
-    sigma = DiscreteGaussian(epsilon, delta, sensitivity).sigma
-    assert discrete_delta(Fraction(epsilon), sigma * Fraction(98, 100), sensitivity) > Decimal(delta)
-
-
-def directions(squared: int, numbers: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
-    """Whole shifts of a squared l2 norm of at most ``squared`` in at most so many numbers, up to signs."""
-    yield ()
-    for first in range(min(most or squared, math.isqrt(squared)), 0, -1) if numbers else ():
-        for others in directions(squared - first**2, numbers - 1, first):
-            yield (first, *others)
-
-
-@pytest.mark.parametrize(("squared", "numbers"), [(2, 2), (4, 4), (5, 2), (9, 3), (10, 6)])
-@pytest.mark.parametrize("epsilon", [0.3, 1, 4, 20])
-@pytest.mark.parametrize("calibration", ["exact", "zcdp"])
-def test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta(
-    squared, numbers, epsilon, calibration
-):
-    """By the exact distribution of the loss, in every direction; also where a root is rounded down."""
-    for delta in (1e-8, 1e-3):
-        sensitivity = math.sqrt(squared)
-        mechanism = DiscreteGaussian(epsilon, delta, sensitivity, calibration, l0_sensitivity=numbers)
-        assert mechanism.loss == Approx(epsilon, delta)
-        variance = float(mechanism.sigma) ** 2
-        shifts = {tuple(shift) for shift in directions(squared, numbers)} - {()}
-        worst = max(vector_delta(epsilon, [(one, variance) for one in shift]) for shift in shifts)
-        assert worst <= delta
-        if calibration == "exact" and epsilon <= 4:  # the lattice is fine enough for the bound to be close
-            lower = [max(vector_delta(epsilon, [(one, 0.81 * variance) for one in s]) for s in shifts)]
-            assert lower[0] > delta
-            assert worst > 0.5 * delta
-
-
-def test_discrete_gaussian_noise_at_extreme_epsilons():
-    for numbers in (1, 2):
-        for epsilon in ("1e-5", "1e5", "1e9", "1e100"):
-            mechanism = DiscreteGaussian(epsilon, 1e-6, 2, l0_sensitivity=numbers)
-            assert math.isfinite(mechanism.scale)
-            assert mechanism.sample(np.zeros(3, np.int64), rng=1).dtype == np.int64
-            assert mechanism.scale > 1000 if epsilon == "1e-5" else mechanism.interval(0.95) == (0, 0)
-
-
-def test_zcdp_noise_has_the_largest_rho_that_converts_to_its_loss():
-    for epsilon, delta in ((0.1, 1e-9), (1, 1e-6), (10, 1e-3)):
-        mechanism = DiscreteGaussian(epsilon, delta, 3, "zcdp")
-        rho = Fraction(9) / (2 * mechanism.sigma**2)
-        assert zcdp_epsilon(rho, delta) <= epsilon
-        assert zcdp_epsilon(rho * Fraction(100, 81), delta) > epsilon  # 0.9 of the scale
-        assert zcdp_epsilon(rho * Fraction(100, 121), delta) < 0.95 * epsilon  # 1.1 of it
-        assert mechanism.multiplier == mechanism.sigma / 3
-
-
-def test_discrete_gaussian_noise_by_an_exact_calibration_is_for_few_numbers():
-    for sensitivity, numbers in ((4.2, 18), (0.5, 2)):
-        with pytest.raises(ParameterError, match="l2 sensitivity from 1 to 4") as caught:
-            DiscreteGaussian(1, 1e-5, sensitivity, l0_sensitivity=numbers)
-        assert "zcdp" in caught.value.hint
-        assert DiscreteGaussian(1, 1e-5, sensitivity, "zcdp", l0_sensitivity=numbers).scale > 0
-    with pytest.raises(ParameterError, match="takes one number"):
-        DiscreteGaussian(1, 1e-5).sample([1, 2])
-    assert DiscreteGaussian(1, 1e-5, calibration="zcdp").sample([1, 2], rng=1).shape == (2,)
-    with pytest.raises(ParameterError, match="'calibration'"):
-        DiscreteGaussian(1, 1e-5, calibration="analytic")
-
-
-@pytest.mark.full
-def test_wide_discrete_gaussian_noise_has_at_most_its_delta():
-    epsilon, delta = Fraction(1, 10**4), Fraction(1, 10**3)
-    for sensitivity in (40, 2000):  # sigma below and above 2^16
-        sigma = DiscreteGaussian(epsilon, delta, sensitivity).sigma
-        assert 0.98 * delta < lattice_delta(epsilon, sigma, sensitivity) <= delta
-        assert lattice_delta(epsilon, sigma * Fraction(9, 10), sensitivity) > delta
-
-
-# 3. Scales are safe and tight over the whole range.
-
-
-@pytest.mark.full(keep=3)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_analytic_scales_are_safe_and_tight(epsilon):
-    for delta in DELTAS:
-        mechanism = Gaussian(epsilon, delta, 1)
-        assert mechanism.loss == Approx(epsilon, delta)
-        assert gaussian_delta(epsilon, mechanism.multiplier) <= delta
-        assert gaussian_delta(epsilon, mechanism.multiplier * (1 - Fraction(1, 10**6))) > delta
-
-
-@pytest.mark.full(keep=5)
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_probabilistic_scales_are_safe(epsilon):
-    # The tail of the privacy loss on both sides, N(m^2/2, m^2), holds at most delta; hence so does
-    # the smaller delta of the approximate definition.
-    for delta in [*DELTAS, Fraction(1, 2), Fraction(9, 10)]:
-        s = Gaussian(epsilon, delta, 1, "pdp").multiplier
-        upper, lower = epsilon * s - 1 / (2 * s), epsilon * s + 1 / (2 * s)
-        assert float(stats.norm.sf(float(upper)) + stats.norm.sf(float(lower))) <= delta
-        # the formula takes both tails to be as large as the larger one, and is tight for that
-        assert 2 * float(stats.norm.sf(float(upper))) <= delta
-        less = s * (1 - Fraction(1, 10**6))
-        assert 2 * float(stats.norm.sf(float(epsilon * less - 1 / (2 * less)))) > delta
-        assert gaussian_delta(epsilon, s) <= delta
-
-
-@pytest.mark.parametrize("epsilon", [*EPSILONS[:5], Fraction(1, 2), Fraction(999, 1000)])
-def test_classic_scales_are_safe_below_one(epsilon):
-    for delta in [*DELTAS, Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)]:
-        mechanism = Gaussian(epsilon, delta, 1, "classic")
-        assert gaussian_delta(epsilon, mechanism.multiplier) <= delta
-
-
-@pytest.mark.parametrize("kind", [Laplace, Geometric])
-@pytest.mark.parametrize("epsilon", [*EPSILONS, 0.1, "1/3", Fraction(22, 7)])
-def test_laplace_scales_are_safe(kind, epsilon):
-    mechanism = kind(epsilon, 3)
-    assert 3 / Fraction(mechanism.scale) <= mechanism.epsilon * (1 + Fraction(1, 2**52))
-
-
 @pytest.mark.parametrize("kind", [Laplace, Gaussian])
 def test_scales_are_proportional_to_the_sensitivity(kind):
     def make(sensitivity: object) -> float:
@@ -535,41 +197,6 @@ def test_scales_are_proportional_to_the_sensitivity(kind):
     assert make(1024) == 1024 * make(1)
     assert make(Fraction(1, 8)) == make(1) / 8
     assert make("0.3") == pytest.approx(0.3 * make(1), rel=2.0**-19)
-
-
-# 4. Known values.
-
-
-def test_probabilistic_scales_of_the_literature():
-    # the default grid adds a millionth of the scale, hence a finer one
-    assert round(Gaussian(0.5, 1e-3, 1, "pdp", grid=Fraction(1, 2**40)).scale, 4) == 6.7296
-    assert round(Gaussian(1, 1e-5, 1, "pdp", grid=Fraction(1, 2**40)).scale, 4) == 4.5276
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1, 1e-5), (3, 1e-2)])
-def test_probabilistic_scale_is_the_generalized_gaussian_one_of_order_two(epsilon, delta):
-    # Pr((|e| + 1)^2 - |e|^2 > b^2 epsilon) <= delta for e generalized normal of order 2, scale b;
-    # b^2 is twice the variance, and the event is |e| > (b^2 epsilon - 1)/2.
-    b = Gaussian(epsilon, delta, 1, "pdp", grid=Fraction(1, 2**30)).scale * math.sqrt(2)
-    assert 2 * stats.gennorm.sf((b * b * epsilon - 1) / 2, 2, scale=b) == pytest.approx(delta, rel=1e-6)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (0.9, 1e-9), (0.5, 1e-2)])
-def test_classic_scale_is_the_formula_and_more_than_the_analytic_one(epsilon, delta):
-    classic = Gaussian(epsilon, delta, 2, "classic").scale
-    assert classic == pytest.approx(2 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon, rel=2.0**-19)
-    assert Gaussian(epsilon, delta, 2, "analytic").scale < classic
-    assert Gaussian(epsilon, delta, 2, "analytic").scale < Gaussian(epsilon, delta, 2, "pdp").scale
-
-
-@pytest.mark.parametrize("epsilon", [1, 1.5, "1.0", 1e5])
-def test_classic_is_refused_from_one_on(epsilon):
-    with pytest.raises(ParameterError, match=r"'epsilon' below 1 only") as caught:
-        Gaussian(epsilon, 1e-5, 1, "classic")
-    assert "analytic" in str(caught.value)
-    # the formula is indeed not private there
-    far = Fraction(math.sqrt(2 * math.log(1.25e5))) / 30
-    assert gaussian_delta(Fraction(30), far) > 1e-5
 
 
 # 5. Distribution functions.
@@ -660,23 +287,6 @@ def test_integer_intervals_are_the_smallest_that_hold_their_level(mechanism, lev
     z, p = masses(mechanism)
     assert p[np.abs(z) <= upper].sum() >= level - 1e-13
     assert p[np.abs(z) < upper].sum() < level + 1e-13
-
-
-def test_a_geometric_interval_of_nearly_all_ends(monkeypatch):
-    calls = []
-    plain = Geometric.cdf
-
-    def counted(self, x):
-        calls.append(x)
-        assert len(calls) < 1000, "the search does not end"
-        return plain(self, x)
-
-    monkeypatch.setattr(Geometric, "cdf", counted)
-    level = 1 - 2.0**-53
-    upper = Geometric(1).interval(level)[1]
-    ratio = math.exp(-1)
-    assert 2 * ratio ** (upper + 1) / (1 + ratio) <= 2.0**-53 * (1 + 1e-9)
-    assert upper < 60
 
 
 def test_bounds_of_intervals_are_not_negative_zero():
@@ -841,11 +451,6 @@ def test_gaussian_noise_without_delta_is_refused_with_a_way_out(kind):
 def test_integer_mechanisms_refuse_a_fractional_sensitivity(kind, value):
     with pytest.raises(ParameterError, match=r"^'sensitivity' must be a whole number \(got "):
         MAKERS[kind](sensitivity=value)
-
-
-def test_an_unknown_calibration_is_refused():
-    with pytest.raises(ParameterError, match=r"^'calibration' must be one of .*\(got 'exact'\)"):
-        Gaussian(1, 1e-5, 1, "exact")
 
 
 @pytest.mark.parametrize("grid", [3, 0.3, "1/3", Fraction(3, 4), 6])
@@ -1101,10 +706,3 @@ def arguments(mechanism: object) -> list[Fraction]:
 
 def stated_l0(mechanism: object) -> dict[str, int]:
     return {} if mechanism.l0_sensitivity is None else {"l0_sensitivity": mechanism.l0_sensitivity}
-
-
-@pytest.mark.parametrize("calibration", ["analytic", "classic", "pdp"])
-def test_gaussian_noise_below_the_epsilon_of_its_calibration_is_refused(calibration):
-    with pytest.raises(ParameterError, match=r"^Gaussian noise is calibrated for 'epsilon' from 1e-5"):
-        Gaussian("9e-6", 1e-12, 1, calibration)
-    assert Gaussian("1e-5", 1e-12, 1, calibration).scale > 0
