@@ -129,7 +129,8 @@ def _assumed(release: Release[Any], assumption: Assumption) -> Any:
     assert isinstance(task, NoisyNumbers)
     price = task.price(task.cost if secret is None else secret.within(task.cost))
     exact = task.exact([assumption.answer(read) for read in task.reads])
-    return release.publish(Drawn(price, task.cost, [[noiseless(exact, price, task.request)]]))[0]
+    drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]])
+    return release.publish(release, drawn)[0]
 
 
 def _list(name: str, value: Any) -> list[Any]:

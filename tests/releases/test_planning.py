@@ -335,9 +335,8 @@ MOST = 4000
 def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: Any = 0, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without their errors and the metadata of the call."""
 
-    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, *_: Any) -> Any:
-        made = [make(result)[0] for result in results]
-        return np.array([one.to_numpy() for one in made])
+    def numbers(_release: Any, _drawn: Any, results: Any, *_: Any) -> Any:
+        return np.array([result.answer.values for result in results])
 
     with (
         mock.patch("pdprivacy.release.publish.published", numbers),
