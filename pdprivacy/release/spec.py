@@ -164,7 +164,10 @@ class AnswerLabels:
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[R]):
-    """A release before its execution; equal calls on one frame make equal releases.
+    """A release before its execution.
+
+    Equal calls on one frame make equal releases, except for clusterings with random starts, and for a
+    weighted `ols`, whose transformed records belong to the call.
 
     Attributes
     ----------
