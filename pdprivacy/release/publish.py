@@ -344,7 +344,7 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         calibration=request.calibration,
         bounding=request.bounding,
         bounds=bounds,
-        value_bounds=None if timelines else _value_bounds(call, results[0], shape),
+        value_bounds=None if timelines else _value_bounds(call, results, shape),
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
@@ -414,17 +414,17 @@ def _facts_by_part(price: Price) -> dict[str, Any]:
     return {"sensitivity": sensitivity, "scale": scale, "split": split}
 
 
-def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
+def _value_bounds(call: Call, results: Sequence[Result], shape: tuple[int, ...]) -> Any:
     """Return the bounds of the values of means, which `pdprivacy.combine` needs; None for no means."""
     if call.statistic not in ("mean", "proportion"):
         return None
     # one per column: the labels of a Series, the inner columns of a table
-    lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends]
+    lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in results[0].ends]
     if call.by:
         # a pivot table repeats each column of values for every label of the column keys
-        repeats = shape[1] // (len(lower) * call.request.releases)
-        lower, upper = (np.tile(np.repeat(end, repeats), call.request.releases) for end in (lower, upper))
-    elif call.request.releases > 1:
+        repeats = shape[1] // (len(lower) * len(results))
+        lower, upper = (np.tile(np.repeat(end, repeats), len(results)) for end in (lower, upper))
+    elif len(results) > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, shape)
 
