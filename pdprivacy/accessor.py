@@ -418,7 +418,9 @@ class PlanDP(PlanMethods):
     statistic (for a sum the mean of its terms, for a table the count of every cell, for a description the
     standard deviation; not for a regression). By default it is the middle of the bounds, the variance of
     uniform values, uncorrelated columns, and a table of equal counts. ``bounds`` apply to plans with
-    bounding, ``calibration="published"`` to those with truncation. ``plan.groupby(...)`` plans by group.
+    bounding, ``calibration="published"`` to those with truncation. With ``releases``, which share the cost,
+    the errors are those of one of them. ``rng`` and ``release_id`` raise a TypeError, because a plan draws
+    and charges nothing. ``plan.groupby(...)`` plans by group.
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both

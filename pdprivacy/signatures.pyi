@@ -604,130 +604,130 @@ class PlanMethods:
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def cov(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def ols(
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def pooled_cov(
         self, columns: Labels, *, by: Labels, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def count(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def nunique(
         self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def mean(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def std(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def sum(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def var(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
         margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1200,62 +1200,62 @@ class GroupPlanMethods:
         self, *, epsilon: Levels, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def sum(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def mean(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def var(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def std(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def proportion(
         self, column: Hashable = None, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels | None = None, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
         dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, rows: int | None = None,
-        at: float | None = None
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...

@@ -158,7 +158,7 @@ def read_and_draw(
                 )
             outcomes.append(task.draw(exact, price, source))
             task = task.after(outcomes[-1])
-    return release.publish(Drawn(price, first.cost, outcomes, source.seeded, entry, release_id))
+    return release.publish(release, Drawn(price, first.cost, outcomes, source.seeded, entry, release_id))
 
 
 def executed(function: Callable[P, Release[R]]) -> Callable[P, R]:

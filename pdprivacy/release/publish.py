@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,15 +26,13 @@ from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.support import bias_between, mse_between
 from pdprivacy.metadata import Released
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Call, Drawn, Price, Release, with_bounds
+from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Price, Release, with_bounds
 from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, CellCounts, Noisy, Statistic, TreeCells, WeightedCells
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.timeline import Timeline
 from pdprivacy.types import Floats, Integers
-
-R = TypeVar("R", "pd.Series[Any]", pd.DataFrame)
 
 LEVEL = 0.95
 
@@ -65,14 +63,13 @@ class Errors:
     effective_rows: Any = None
 
     @classmethod
-    def side_by_side(cls, releases: Sequence[tuple[tuple[int, ...], Errors]]) -> Errors:
-        """Return the errors of several releases of these shapes, as columns."""
+    def side_by_side(cls, releases: Sequence[Errors], shape: tuple[int, ...]) -> Errors:
+        """Return the errors of several releases of this shape, as columns."""
 
         def joined(name: str) -> Any:
-            if getattr(releases[0][1], name) is None:
+            if getattr(releases[0], name) is None:
                 return None
-            columns = [np.broadcast_to(getattr(errors, name), shape) for shape, errors in releases]
-            return np.column_stack(columns)
+            return np.column_stack([np.broadcast_to(getattr(errors, name), shape) for errors in releases])
 
         return cls(*(joined(name) for name in cls.__dataclass_fields__))
 
@@ -103,7 +100,7 @@ class Result:
 
     ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: the
     declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
-    numbers add up, and depend on the exact ones.
+    numbers add up, and depend on the exact ones. ``stated_errors``: where they do not follow from the answer.
     """
 
     answer: Answer
@@ -113,10 +110,13 @@ class Result:
     bounding: Bounding | None
     ends: tuple[Any, Any]
     bias_known: bool = True
+    stated_errors: Errors | None = None
 
     @property
     def errors(self) -> Errors:
         """Errors of the released numbers."""
+        if self.stated_errors is not None:
+            return self.stated_errors
         answer, price, bounding = self.answer, self.price, self.bounding
         biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
         if bounding is not None and not self.bias_known:
@@ -166,7 +166,12 @@ class Result:
     def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
         """Return the result with numbers made of these."""
         answer = transform(replace(self.answer, interval=self.interval))
-        return replace(self, answer=answer, offsets=None, bias_known=self.bias_known and bias_known)
+        known = self.bias_known and bias_known
+        return replace(self, answer=answer, offsets=None, bias_known=known, stated_errors=None)
+
+    def arranged(self, arrange: Callable[[Floats], Floats]) -> Result:
+        """Return the result with its numbers and errors in another shape."""
+        return self.transformed(lambda answer: answer.arranged(arrange))
 
 
 def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
@@ -269,24 +274,21 @@ def _approximate_bias(answer: Answer, price: Price, bounding: Bounding) -> tuple
 
 # ---------------------------------------------------------------- released objects and their metadata
 
-Made: TypeAlias = tuple[R, Errors]
-"""A released object and the errors of its numbers."""
-
 
 def release_of(
     facts: Protected,
     call: Call,
     statistic: Statistic,
-    make: Callable[[Result], Made[R]],
+    labels: AnswerLabels,
+    transform: Callable[[Result], Result] | None = None,
     *,
-    arrange: Callable[[Made[Any]], Made[Any]] | None = None,
     risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
-) -> Release[R]:
+) -> Release[Any]:
     """Return the release of a statistic.
 
-    ``make`` makes the pandas object of the answer of each release. Several releases come side by side in one
-    DataFrame, also those of one number. ``arrange`` reorders the numbers; ``risk`` adds the disclosure
-    risk to the metadata of a single release.
+    ``transform`` makes the labelled numbers of each release. Several releases come side by side in one
+    DataFrame, also those of one number. ``risk`` adds the disclosure risk to the metadata of a single
+    release.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
     bounded, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
@@ -297,7 +299,7 @@ def release_of(
             BoundingWarning,
         )
 
-    def publish(drawn: Drawn) -> tuple[R, float | None]:
+    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, float | None]:
         bounding, offsets, ends, results = request.bounding, bounded.offsets, statistic.ends, []
         for noisy in drawn.outcomes[0]:
             answer = bounded.finish(noisy)
@@ -305,30 +307,21 @@ def release_of(
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
         details, reached = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
-        return published(facts, call, drawn, results, make, details, arrange), reached
+        results = results if transform is None else [*map(transform, results)]
+        return published(release, drawn, results, details), reached
 
-    return Release(facts, call, call.label(facts), NoisyNumbers(bounded, request), publish)
+    return Release(facts, call, call.label(facts), NoisyNumbers(bounded, request), labels, publish)
 
 
-def published(
-    facts: Protected,
-    call: Call,
-    drawn: Drawn,
-    results: Sequence[Result],
-    make: Callable[[Result], Made[R]],
-    details: dict[str, Any],
-    arrange: Callable[[Made[Any]], Made[Any]] | None = None,
-) -> R:
+def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], details: dict[str, Any]) -> Any:
     """Return the released object with its metadata; ``details``: facts of this kind of release alone."""
-    releases = [*map(make, results)]
+    facts, call, labels = release.facts, release.call, release.labels
     timelines = timelines_of(call.columns, call.statistic)
-    if timelines:
-        releases = [
-            (dated(numbers, timelines), in_seconds(errors, timelines)) for numbers, errors in releases
-        ]
-    released, errors = releases[0] if len(releases) == 1 else _side_by_side(releases)
-    if arrange is not None:
-        released, errors = arrange((released, errors))
+    released = side_by_side([labels.to_pandas(dated(result.answer.values, timelines)) for result in results])
+    each = [in_seconds(result.errors, timelines) for result in results]
+    errors = each[0] if len(each) == 1 else Errors.side_by_side(each, labels.shape)
+    if call.sort:
+        released, errors = _largest_first(released, errors, call)
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
@@ -351,14 +344,14 @@ def published(
         calibration=request.calibration,
         bounding=request.bounding,
         bounds=bounds,
-        value_bounds=None if timelines else _value_bounds(call, results[0], shape),
+        value_bounds=None if timelines else _value_bounds(call, results, shape),
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
         effective_rows=None if effective_rows is None else numbers_as_json(effective_rows, shape),
         **{"rows": public_rows(facts, call), **details},
     )
-    return cast("R", released)
+    return released
 
 
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
@@ -387,21 +380,26 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
     metadata.attach(released, stored)
 
 
-def _side_by_side(releases: Sequence[Made[Any]]) -> Made[Any]:
-    """Return several releases as columns, under a level named "release" that counts from 1."""
-    frames: dict[Any, Any] = {number: released for number, (released, _) in enumerate(releases, 1)}
-    table: Any = pd.concat(frames, axis=1, names=["release"])
+def side_by_side(releases: Sequence[Any]) -> Any:
+    """Return one release, or several as columns, under a level named "release" that counts from 1."""
+    if len(releases) == 1:
+        return releases[0]
+    table: Any = pd.concat(dict(enumerate(releases, 1)), axis=1, names=["release"])
     names = table.columns
     if isinstance(names, pd.MultiIndex):
         # concat keeps a null as a label of its level, which no other index does
         levels = [names.get_level_values(level) for level in range(names.nlevels)]
         table.columns = pd.MultiIndex.from_arrays(levels, names=names.names)
-    return table, Errors.side_by_side([(released.shape, errors) for released, errors in releases])
+    return table
 
 
-def series(result: Result, index: pd.Index[Any], name: str | None = None) -> Made[pd.Series[Any]]:
-    """Return the numbers as a Series."""
-    return pd.Series(result.answer.values, index=index, name=name), result.errors
+def _largest_first(released: Any, errors: Errors, call: Call) -> tuple[Any, Errors]:
+    """Sort the labels of each group by their released numbers (the mean over several releases)."""
+    values = released if isinstance(released, pd.Series) else released.mean(axis=1)
+    table = values.to_numpy().reshape(math.prod(key.cells(call.statistic) for key in call.by), -1)
+    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
+    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
+    return released.iloc[order], errors.reordered(order)
 
 
 def _facts_by_part(price: Price) -> dict[str, Any]:
@@ -416,17 +414,17 @@ def _facts_by_part(price: Price) -> dict[str, Any]:
     return {"sensitivity": sensitivity, "scale": scale, "split": split}
 
 
-def _value_bounds(call: Call, result: Result, shape: tuple[int, ...]) -> Any:
+def _value_bounds(call: Call, results: Sequence[Result], shape: tuple[int, ...]) -> Any:
     """Return the bounds of the values of means, which `pdprivacy.combine` needs; None for no means."""
     if call.statistic not in ("mean", "proportion"):
         return None
     # one per column: the labels of a Series, the inner columns of a table
-    lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in result.ends]
+    lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in results[0].ends]
     if call.by:
         # a pivot table repeats each column of values for every label of the column keys
-        repeats = shape[1] // (len(lower) * call.request.releases)
-        lower, upper = (np.tile(np.repeat(end, repeats), call.request.releases) for end in (lower, upper))
-    elif call.request.releases > 1:
+        repeats = shape[1] // (len(lower) * len(results))
+        lower, upper = (np.tile(np.repeat(end, repeats), len(results)) for end in (lower, upper))
+    elif len(results) > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
     return pairs_as_json(lower, upper, shape)
 
@@ -467,23 +465,13 @@ def timelines_of(columns: Sequence[Column], statistic: str) -> tuple[Timeline, .
     return timelines
 
 
-def dated(released: R, timelines: Sequence[Timeline]) -> R:
-    """Return the numbers of a release as dates; one timeline per number of a Series or column of a frame."""
-    result: Any
-    if isinstance(released, pd.DataFrame):
-        columns = [
-            _dates(released.iloc[:, position], timeline, timelines)
-            for position, timeline in enumerate(timelines)
-        ]
-        result = pd.DataFrame(dict(enumerate(columns)), index=released.index)
-        result.columns = released.columns
-        return result  # type: ignore[no-any-return]
-    numbers = released.to_numpy(dtype=np.float64)
-    first, *rest = (
-        _dates(number, timeline, timelines) for timeline, number in zip(timelines, numbers, strict=True)
-    )
-    result = pd.Series(first.append(rest), index=released.index, name=released.name)
-    return result  # type: ignore[no-any-return]
+def dated(values: Floats, timelines: Sequence[Timeline]) -> Any:
+    """Return numbers as dates, one timeline per number or column; without timelines, as they are."""
+    if not timelines:
+        return values
+    pairs = zip(np.transpose(values), timelines, strict=True)
+    columns = [_dates(numbers, timeline, timelines) for numbers, timeline in pairs]
+    return columns if np.ndim(values) > 1 else columns[0].append(columns[1:])
 
 
 def _dates(numbers: Any, timeline: Timeline, timelines: Sequence[Timeline]) -> pd.DatetimeIndex:
@@ -504,8 +492,10 @@ def _mixes_resolutions(timeline: Timeline, timelines: Sequence[Timeline]) -> boo
 def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
     """Return errors of numbers as errors of dates: in seconds, with the rounding of published dates.
 
-    Bounds are in seconds since 1970.
+    Bounds are in seconds since 1970. Without timelines, the errors stay.
     """
+    if not timelines:
+        return errors
     seconds = np.array([timeline.seconds for timeline in timelines])
     origins = np.array([float(timeline.origin) for timeline in timelines])
     rounding = np.array(

@@ -129,9 +129,45 @@ class MethodCall:
         return {**dict(named), "by": [key.name for key in first.keys], "selected": first.selected}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerLabels:
+    """The labels of one answer: of a DataFrame, or of a Series, which has no ``columns``."""
+
+    index: pd.Index[Any]
+    columns: pd.Index[Any] | None = None
+    name: Hashable = None
+
+    @property
+    def axes(self) -> tuple[pd.Index[Any], ...]:
+        """The index, and the columns of a DataFrame."""
+        return (self.index,) if self.columns is None else (self.index, self.columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the answer."""
+        return tuple(map(len, self.axes))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the names and labels; an `Index` compares label by label."""
+        if not isinstance(other, AnswerLabels) or (self.name, self.shape) != (other.name, other.shape):
+            return False
+        return all(axis.identical(its) for axis, its in zip(self.axes, other.axes, strict=True))
+
+    def to_pandas(self, values: Any) -> Any:
+        """Return an array, or a list of columns of different types, as a Series or DataFrame."""
+        if self.columns is None:
+            return pd.Series(values, index=self.index, name=self.name)
+        if isinstance(values, np.ndarray):
+            return pd.DataFrame(values, index=self.index, columns=self.columns)
+        return pd.DataFrame(dict(enumerate(values)), index=self.index).set_axis(self.columns, axis=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Release(Generic[R]):
     """A release before its execution.
+
+    Equal calls on one frame make equal releases, except for clusterings with random starts, and for a
+    weighted `ols`, whose transformed records belong to the call.
 
     Attributes
     ----------
@@ -139,7 +175,9 @@ class Release(Generic[R]):
     call : the statistic and its arguments.
     label : the release as the budget lists it.
     task : the first round.
-    publish : from the drawn outcomes to the released object, and to the disclosure risk for the budget.
+    labels : the labels of the answer; of one of them, where several releases come side by side.
+    publish : from this release and its drawn outcomes to the released object, and to the disclosure risk for
+        the budget.
     progress : whether a bar shows the rounds; None shows one if they take long.
     """
 
@@ -147,7 +185,8 @@ class Release(Generic[R]):
     call: Call
     label: str
     task: Task = field(repr=False)
-    publish: Callable[[Drawn], tuple[R, float | None]] = field(repr=False)
+    labels: AnswerLabels = field(repr=False)
+    publish: Callable[[Release[R], Drawn], tuple[R, float | None]] = field(repr=False, compare=False)
     progress: bool | None = False
 
 
@@ -157,13 +196,14 @@ class Call:
 
     statistic: str
     request: Request
-    bounds: Any = None
+    bounds: Any = field(default=None, compare=False)  # an array does not compare; the task holds them, too
     rng: RandomState = None
     columns: tuple[Column, ...] = ()
     by: tuple[Column, ...] = ()
     constraint: str | None = None
     normalize: str | None = None
     margins: bool = False
+    sort: bool = False
     release_id: str | None = None
     weights: Column | None = None
 

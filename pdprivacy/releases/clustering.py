@@ -18,8 +18,8 @@ from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import LEVEL, Made, Result, attach, published
-from pdprivacy.release.spec import Call, Drawn, Release, columns_of, name_index
+from pdprivacy.release.publish import LEVEL, Result, attach, published
+from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Release, columns_of, name_index
 from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.request import Request
 from pdprivacy.show.progress import shown
@@ -128,22 +128,19 @@ def kmeans(
     share = count_share(len(chosen), gaussian=mechanism == "gaussian")
     first = Clusters(quantities, start, share, protected.scope)
     shown((), rounds, "kmeans", progress, long=True)  # refused before anything is charged
-    names = name_index(chosen)
 
-    def make(result: Result) -> Made[pd.DataFrame]:
-        return pd.DataFrame(result.answer.values, columns=names), result.errors
-
-    def publish(drawn: Drawn) -> tuple[pd.DataFrame, float | None]:
+    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, None]:
         last = first
         for noisy in drawn.outcomes[:-1]:
             last = last.after(noisy)
         noisy = drawn.outcomes[-1]
         result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends)
         details = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
-        return published(protected, call, drawn, [result], make, details), None
+        return published(release, drawn, [result], details), None
 
     label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"
-    return Release(protected, call, label, Rounds(first, request, rounds), publish, progress)
+    labels = AnswerLabels(pd.RangeIndex(size), name_index(chosen))
+    return Release(protected, call, label, Rounds(first, request, rounds), labels, publish, progress)
 
 
 def kmedian(
@@ -213,9 +210,9 @@ def kmedian(
     call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
     task = Swaps(walk, choosing, (walk.start,))
 
-    def publish(drawn: Drawn) -> tuple[pd.DataFrame, None]:
+    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, None]:
         (mechanism,) = drawn.price.mechanisms
-        released = pd.DataFrame(walk.points_of_set(task.chosen(drawn.outcomes)), columns=name_index(chosen))
+        released = release.labels.to_pandas(walk.points_of_set(task.chosen(drawn.outcomes)))
         attach(
             protected,
             call,
@@ -231,7 +228,8 @@ def kmedian(
         return released, None
 
     label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
-    return Release(protected, call, label, task, publish, progress)
+    labels = AnswerLabels(pd.RangeIndex(size), name_index(chosen))
+    return Release(protected, call, label, task, labels, publish, progress)
 
 
 def _walk_lengths(columns: Sequence[Column], k: int, steps: int | None) -> tuple[int, int, int]:

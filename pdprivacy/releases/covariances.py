@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -17,8 +16,9 @@ from pdprivacy.errors import DeclarationError, ParameterError, got
 from pdprivacy.expressions import Node, Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
-from pdprivacy.release.publish import Made, Result, release_of, series
+from pdprivacy.release.publish import Result, release_of
 from pdprivacy.release.spec import (
+    AnswerLabels,
     Call,
     Release,
     columns_of,
@@ -166,14 +166,12 @@ def _matrix(
         raise ParameterError(f"'constraint' must be 'psd' or None (got {got(call.constraint)}).")
     names = name_index(chosen)
 
-    def make(result: Result) -> Made[pd.DataFrame]:
+    def transformed_matrix(result: Result) -> Result:
         if call.constraint is not None:
             result = result.transformed(_nearest)
-        if transform is not None:
-            result = result.transformed(transform)
-        return pd.DataFrame(result.answer.values, index=names, columns=names), result.errors
+        return result if transform is None else result.transformed(transform)
 
-    return release_of(protected, call, statistic, make)
+    return release_of(protected, call, statistic, AnswerLabels(names, names), transformed_matrix)
 
 
 def _nearest(answer: Answer) -> Answer:
@@ -234,7 +232,7 @@ def pooled_var(
     refuse_shared(chosen, keys, "pooled_var")
     statistic = _covariances(protected, chosen, keys, "pooled_var", matrix=False)
     call = Call.of("pooled_var", epsilon, noise, chosen, keys)
-    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)))
 
 
 @with_noise_keywords("laplace")
@@ -357,12 +355,8 @@ def ols(
     penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
     weighted = (str(weighing[0].name), largest) if weighing else None
     statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
-    labels = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result, labels)
-
-    return release_of(facts, call, statistic, make)
+    index = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
+    return release_of(facts, call, statistic, AnswerLabels(index))
 
 
 def _listed(X: Labels, domain: Domain) -> Any:

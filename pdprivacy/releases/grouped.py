@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 import pandas as pd
@@ -18,8 +17,9 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import Made, Result, release_of
+from pdprivacy.release.publish import release_of
 from pdprivacy.release.spec import (
+    AnswerLabels,
     Call,
     Release,
     Split,
@@ -33,20 +33,19 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
-from pdprivacy.releases.histograms import counts, labels_counted
+from pdprivacy.releases.histograms import labels_counted
 from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
     label_choices,
-    label_table,
     of_labels,
     of_numbers,
     ranked,
     refuse_numbers,
     selected,
 )
-from pdprivacy.releases.tables import cells_of, noise_of_cells
+from pdprivacy.releases.tables import cells_of, noise_of_cells, whole_counts
 from pdprivacy.request import Options
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 from pdprivacy.types import Labels
@@ -148,8 +147,8 @@ def count(
     _, weight = weighted_columns(groups._protected, [key.name for key in groups.keys], weights, "count")
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)
     statistic = cells_of(groups._protected.scope, groups.keys, "groupby", weight)
-    index = cell_index(groups.keys, "groupby")
-    return release_of(groups._protected, call, statistic, partial(counts, call, index, "count"))
+    labels = AnswerLabels(cell_index(groups.keys, "groupby"), name="count")
+    return release_of(groups._protected, call, statistic, labels, whole_counts)
 
 
 @with_noise_keywords("laplace")
@@ -337,11 +336,7 @@ def _table(
 ) -> Release[pd.DataFrame]:
     """The release of a table of keys by the numbers of each group."""
     call, index = replace(call, by=groups.keys), cell_index(groups.keys, "groupby")
-
-    def make(result: Result) -> Made[pd.DataFrame]:
-        return pd.DataFrame(result.answer.values, index=index, columns=labels), result.errors
-
-    return release_of(groups._protected, call, statistic, make)
+    return release_of(groups._protected, call, statistic, AnswerLabels(index, labels))
 
 
 @with_noise_keywords("geometric")
@@ -400,8 +395,8 @@ def mode(
     choices = label_choices(facts, "mode", chosen, split, keys=keys)
     for column in chosen:
         check_cells((*keys, column), "mode")
-    make = label_table(chosen, "mode", cell_index(keys, "groupby"))
-    return selected(facts, "mode", chosen, choices, epsilon, dict(options), make)
+    labels = AnswerLabels(cell_index(keys, "groupby"), name_index(chosen))
+    return selected(facts, "mode", chosen, choices, epsilon, dict(options), labels)
 
 
 @of_numbers

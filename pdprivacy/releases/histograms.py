@@ -7,7 +7,6 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,8 +17,9 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, Result, release_of, series
+from pdprivacy.release.publish import Result, release_of
 from pdprivacy.release.spec import (
+    AnswerLabels,
     Call,
     Release,
     Split,
@@ -84,7 +84,7 @@ def count(
     call = Call.of("count", epsilon, noise, chosen)
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
-    return release_of(protected, call, statistic, partial(counts, call, index, None))
+    return release_of(protected, call, statistic, AnswerLabels(index), whole_counts)
 
 
 def _weight_of_all(
@@ -98,7 +98,7 @@ def _weight_of_all(
         )
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
     statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
-    return release_of(protected, call, statistic, partial(counts, call, pd.Index(["rows"]), None))
+    return release_of(protected, call, statistic, AnswerLabels(pd.Index(["rows"])), whole_counts)
 
 
 @with_noise_keywords("geometric")
@@ -157,22 +157,19 @@ def labels_counted(
         chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.of_subset()
     columns = (*call.by, *chosen)
     check_cells(columns, "value_counts")
-    call = replace(call, normalize=("index" if call.by else "all") if normalize else None)
+    call = replace(call, normalize=("index" if call.by else "all") if normalize else None, sort=bool(sort))
     statistic, shape = constrained(cells_of(scope, columns, "value_counts", call.weights), call, branching)
-    index = cell_index(columns, "value_counts")
+    labels = AnswerLabels(cell_index(columns, "value_counts"), name="proportion" if normalize else "count")
     groups = math.prod(key.cells("value_counts") for key in call.by)
 
-    def make(result: Result) -> Made[pd.Series[Any]]:
+    def numbers(result: Result) -> Result:
         if not normalize:
-            return counts(call, index, "count", shape(result))
+            return whole_counts(shape(result))
         if not call.by:
-            return series(shape(result), index, "proportion")
-        shares = shape(result.reshaped((groups, -1)))
-        flat = shares.transformed(lambda answer: answer.arranged(np.ravel), bias_known=False)
-        return series(flat, index, "proportion")
+            return shape(result)
+        return shape(result.reshaped((groups, -1))).arranged(np.ravel)
 
-    arrange = partial(largest_first, groups=groups) if sort else None
-    return release_of(protected, call, statistic, make, arrange=arrange)
+    return release_of(protected, call, statistic, labels, numbers)
 
 
 @with_noise_keywords("geometric")
@@ -206,23 +203,7 @@ def nunique(
         check_cells([column], "nunique")
     call = Call.of("nunique", epsilon, noise, chosen)
     statistic = Distinct(chosen, weights_of(chosen, split), protected.scope)
-    return release_of(protected, call, statistic, partial(counts, call, name_index(chosen), None))
-
-
-def counts(call: Call, index: pd.Index[Any], name: str | None, result: Result) -> Made[pd.Series[Any]]:
-    """Return counts as a Series, of integers if the noise is on the integers."""
-    values = whole_counts(result.answer.values, call.request.mechanism)
-    return pd.Series(values, index=index, name=name), result.errors
-
-
-def largest_first(made: Made[Any], groups: int) -> Made[Any]:
-    """The labels of each group in the order of their released numbers (the mean over several releases)."""
-    released, errors = made
-    values = released if isinstance(released, pd.Series) else released.mean(axis=1)
-    table = values.to_numpy().reshape(groups, -1)
-    first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
-    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
-    return released.iloc[order], errors.reordered(order)
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)), whole_counts)
 
 
 @with_noise_keywords("geometric")
@@ -264,7 +245,7 @@ def histogram(
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
     index = cell_index([binned], "histogram")
     statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
-    return release_of(protected, call, statistic, partial(counts, call, index, "count"))
+    return release_of(protected, call, statistic, AnswerLabels(index, name="count"), whole_counts)
 
 
 def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:

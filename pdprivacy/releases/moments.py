@@ -16,8 +16,9 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Made, Result, release_of, series
+from pdprivacy.release.publish import Result, release_of
 from pdprivacy.release.spec import (
+    AnswerLabels,
     Call,
     Release,
     Split,
@@ -91,7 +92,7 @@ def sum(  # noqa: A001
     else:
         quantities = tuple(quantity(column, "sum", centered=False, products=True) for column in chosen)
         statistic = weighted(scope, "sum", quantities, shares, weight)
-    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)))
 
 
 @with_noise_keywords("laplace")
@@ -129,7 +130,7 @@ def mean(
     quantities = tuple([quantity(column, "mean", products=weight is not None) for column in chosen])
     call = Call.of("mean", epsilon, noise, chosen, weights=weight)
     statistic = _moments(protected, "mean", quantities, weights_of(chosen, split), call)
-    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)))
 
 
 def weighted(
@@ -188,7 +189,7 @@ def proportion(
     call = Call.of("proportion", epsilon, noise, chosen, weights=weight)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
     statistic = _moments(protected, "mean", quantities, (Fraction(1),), call)
-    return release_of(protected, call, statistic, partial(series, index=index))
+    return release_of(protected, call, statistic, AnswerLabels(index))
 
 
 @with_noise_keywords("laplace")
@@ -219,7 +220,7 @@ def var(
     chosen = columns_of(protected, columns, "var")
     call = Call.of("var", epsilon, noise, chosen)
     statistic = _variances(protected, weights_of(chosen, split), call)
-    return release_of(protected, call, statistic, partial(series, index=name_index(chosen)))
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)))
 
 
 def _variances(protected: Protected, weights: Any, call: Call) -> Statistic:
@@ -251,12 +252,9 @@ def std(
     chosen = columns_of(protected, columns, "std")
     call = Call.of("std", epsilon, noise, chosen)
     statistic = _variances(protected, weights_of(chosen, split), call)
-    call, index = replace(call, bounds=_squared(call.bounds)), name_index(chosen)
-
-    def make(result: Result) -> Made[pd.Series[Any]]:
-        return series(result.transformed(deviations_of), index)
-
-    return release_of(protected, call, statistic, make)
+    call = replace(call, bounds=_squared(call.bounds))
+    roots = partial(Result.transformed, transform=deviations_of)
+    return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)), roots)
 
 
 def _squared(bounds: Any) -> Any:
@@ -411,6 +409,8 @@ def _aggregated(
     refuse_bounds(call)
     chosen, names = call.columns, name_index(call.columns)
     statistic = moments_of(protected, chosen, kinds, split, (), call.statistic)
+    if by_name:
+        return release_of(protected, call, statistic, AnswerLabels(names))
     rows = list(dict.fromkeys(kind for own in kinds for kind in own))
     places = [(rows.index(kind), column) for column, kind in statistic.layout.numbers]
 
@@ -419,13 +419,8 @@ def _aggregated(
         found[tuple(np.transpose(places))] = numbers
         return found
 
-    def make(result: Result) -> Made[Any]:
-        if by_name:
-            return series(result, names)
-        made = result.transformed(lambda answer: answer.arranged(table))
-        return pd.DataFrame(made.answer.values, index=pd.Index(rows), columns=names), made.errors
-
-    return release_of(protected, call, statistic, make)
+    labels = AnswerLabels(pd.Index(rows), names)
+    return release_of(protected, call, statistic, labels, partial(Result.arranged, arrange=table))
 
 
 @with_noise_keywords("laplace")
@@ -493,11 +488,8 @@ def pivot_table(
         cells = numbers.reshape(len(left), -1, len(chosen), len(aggregates))
         return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
 
-    def make(result: Result) -> Made[pd.DataFrame]:
-        made = result.transformed(lambda answer: answer.arranged(table))
-        return pd.DataFrame(made.answer.values, index=left, columns=top), made.errors
-
-    return release_of(protected, call, statistic, make)
+    labels = AnswerLabels(left, top)
+    return release_of(protected, call, statistic, labels, partial(Result.arranged, arrange=table))
 
 
 def _top_index(

@@ -47,8 +47,8 @@ SEVERAL = {"agg", "ols"}
 """Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
-DRAWN = {"rng", "release_id", "releases"}
-"""Keywords of releases that plans lack: a plan draws and charges nothing, and plans one release."""
+DRAWN = {"rng", "release_id"}
+"""Keywords of releases that plans lack: a plan draws and charges nothing."""
 
 
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
@@ -86,7 +86,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                 _distinct(errors) if statistic in TABLES else errors
             )
         table = pd.concat(rows_of_errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        asked = ("statistic", "columns", "mechanism", "filters", "lineage")
+        asked = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
         table.attrs[PLAN] = {
             **{name: stored[name] for name in asked},
             "by": View.of(released).by,
@@ -124,12 +124,13 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
 
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
-    """Return the release of assumed numbers without noise."""
+    """Return the release of assumed numbers without noise; one of those that share a cost."""
     task, secret = release.task, release.facts.secret
     assert isinstance(task, NoisyNumbers)
     price = task.price(task.cost if secret is None else secret.loss_of_part(task.cost))
     exact = task.exact([assumption.answer(read) for read in task.reads])
-    return release.publish(Drawn(price, task.cost, [[noiseless(exact, price, task.request)]]))[0]
+    drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]])
+    return release.publish(release, drawn)[0]
 
 
 def _list(name: str, value: Any) -> list[Any]:

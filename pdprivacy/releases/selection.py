@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,10 @@ from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import LEVEL, attach, dated, public_rows, timelines_of
+from pdprivacy.release.publish import LEVEL, attach, dated, public_rows, side_by_side, timelines_of
 from pdprivacy.release.spec import (
     MAX_CELLS,
+    AnswerLabels,
     Call,
     Drawn,
     Release,
@@ -37,8 +38,6 @@ from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensiti
 from pdprivacy.request import Request
 from pdprivacy.statistic import LabelScores, Quantile, ladder, quantile_bits, share, weight_of
 from pdprivacy.types import Labels
-
-R = TypeVar("R")
 
 DRAW = 10**4
 """The number of candidates whose weights take as long as one draw of a number."""
@@ -125,13 +124,8 @@ def mode(
     'north'
     """
     chosen = columns_of(protected, columns, "mode")
-    choices = label_choices(protected, "mode", chosen, split)
-    dtype = _dtype(chosen, "mode")
-
-    def make(labels: list[list[Any]]) -> pd.Series[Any]:
-        return pd.Series([label for (label,) in labels], index=name_index(chosen), dtype=dtype)
-
-    return selected(protected, "mode", chosen, choices, epsilon, dict(options), make)
+    choices, labels = label_choices(protected, "mode", chosen, split), AnswerLabels(name_index(chosen))
+    return selected(protected, "mode", chosen, choices, epsilon, dict(options), labels)
 
 
 @of_labels
@@ -176,9 +170,11 @@ def top_k(
                 f"{len(column.labels('top_k'))} (got {got(k)})."
             )
     choices = label_choices(protected, "top_k", chosen, split, int(k))
-    listed = isinstance(columns, list | pd.Index)
-    make = label_table(chosen, "top_k", pd.RangeIndex(1, int(k) + 1), listed=listed)
-    return selected(protected, "top_k", chosen, choices, epsilon, dict(options), make)
+    index = pd.RangeIndex(1, int(k) + 1)
+    labels = AnswerLabels(index, name=chosen[0].name)
+    if isinstance(columns, list | pd.Index):
+        labels = AnswerLabels(index, name_index(chosen))
+    return selected(protected, "top_k", chosen, choices, epsilon, dict(options), labels)
 
 
 def label_choices(
@@ -194,22 +190,6 @@ def label_choices(
         LabelScores(column, protected.scope, method, weight, count, keys=keys)
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
     ]
-
-
-def label_table(
-    chosen: Sequence[Column], method: str, index: pd.Index[Any], *, listed: bool = True
-) -> Callable[[list[list[Any]]], Any]:
-    """Return the function that makes a table of selected labels, or a Series if not ``listed``."""
-    names, dtypes = name_index(chosen), [_dtype([column], method) for column in chosen]
-
-    def make(labels: list[list[Any]]) -> Any:
-        columns = [
-            pd.Series(column_labels, index=index, name=name, dtype=dtype)
-            for column_labels, name, dtype in zip(labels, names, dtypes, strict=True)
-        ]
-        return pd.concat(columns, axis=1).set_axis(names, axis=1) if listed else columns[0]
-
-    return make
 
 
 @of_numbers
@@ -332,15 +312,10 @@ def ranked(
     if keys and several:
         pairs = [(*(key if len(keys) > 1 else (key,)), label) for key in index for label in named]
         index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
-
-    def make(numbers: list[list[Any]]) -> Any:
-        values = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(shares), -1)
-        table = values.T.reshape(-1, len(chosen))
-        if keys or several:
-            return pd.DataFrame(table, index=index, columns=names)
-        return pd.Series(table[0], index=names, name=named[0] if statistic == "quantile" else None)
-
-    return selected(protected, statistic, chosen, choices, epsilon, options, make)
+    labels = AnswerLabels(index, names)
+    if not keys and not several:
+        labels = AnswerLabels(names, name=named[0] if statistic == "quantile" else None)
+    return selected(protected, statistic, chosen, choices, epsilon, options, labels)
 
 
 @of_numbers
@@ -437,9 +412,9 @@ def selected(
     choices: Sequence[Choice],
     epsilon: Rational,
     options: dict[str, Any],
-    make: Callable[[list[list[Any]]], R],
-) -> Release[R]:
-    """Return the release of selections; ``make`` returns the released object from the selected values."""
+    labels: AnswerLabels,
+) -> Release[Any]:
+    """Return the release of selections."""
     choosing = Choosing(
         epsilon,
         options["delta"],
@@ -470,18 +445,15 @@ def selected(
         weights=options.get("weights"),
     )
 
-    def publish(drawn: Drawn) -> tuple[R, None]:
-        results: list[Any] = [
-            make([_found(choice, chosen) for choice, chosen in zip(choices, selected, strict=True)])
-            for selected in zip(*drawn.outcomes, strict=True)
-        ]
-        results = [dated(result, timelines) for result in results] if timelines else results
-        together: Any = dict(enumerate(results, 1))
-        released = results[0] if len(results) == 1 else pd.concat(together, axis=1, names=["release"])
+    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
+        outcomes = zip(*drawn.outcomes, strict=True)
+        values = [_values(choices, selected, release.labels) for selected in outcomes]
+        released = side_by_side([release.labels.to_pandas(dated(each, timelines)) for each in values])
         _attach(protected, call, choices, drawn, released)
-        return cast("R", released), None
+        return released, None
 
-    return Release(protected, call, call.label(protected), Selections(tuple(choices), choosing), publish)
+    task = Selections(tuple(choices), choosing)
+    return Release(protected, call, call.label(protected), task, labels, publish)
 
 
 def _weights_per_draw(choice: Choice) -> int:
@@ -495,6 +467,27 @@ def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
         labels = choice.column.labels(choice.method)
         return [labels[index] for index in selected]
     return [choice.value(step) for step in selected]
+
+
+def _values(choices: Sequence[Choice], selected: Sequence[Sequence[int]], labels: AnswerLabels) -> Any:
+    """Return numbers as an array, or selected labels as an array or a list of columns."""
+    found = [_found(*pair) for pair in zip(choices, selected, strict=True)]
+    scores = [choice for choice in choices if isinstance(choice, LabelScores)]
+    if not scores:  # the quantiles of a column one after the other, each for all groups
+        numbers = np.array(found, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
+        return numbers.transpose(2, 1, 0).reshape(labels.shape)
+    if labels.columns is None:
+        return _array_of([label for own in found for label in own], scores)
+    return [_array_of(own, [choice]) for own, choice in zip(found, scores, strict=True)]
+
+
+def _array_of(selected: Sequence[Any], choices: Sequence[LabelScores]) -> Any:
+    """Return selected labels as an array; of objects if whole numbers would lose digits next to floats."""
+    labels = [label for choice in choices for label in choice.column.labels(choice.method)]
+    broken = any(isinstance(label, float) for label in labels)
+    whole = (abs(label) for label in labels if isinstance(label, int))
+    exact = broken and any(label > EXACT for label in whole)
+    return pd.Series(selected, dtype=object if exact else None).array
 
 
 def _attach(
@@ -563,11 +556,3 @@ def _names(choices: Sequence[Choice]) -> list[str]:
             name += f" #{number}"
         names.append(name)
     return names
-
-
-def _dtype(columns: Sequence[Column], method: str) -> type[object] | None:
-    """Return object if whole numbers would lose digits next to floats, and None to let pandas choose."""
-    labels = [label for column in columns for label in column.labels(method)]
-    broken = any(isinstance(label, float) for label in labels)
-    whole = (abs(label) for label in labels if isinstance(label, int))
-    return object if broken and any(label > EXACT for label in whole) else None

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from pdprivacy import postprocess, risk
 from pdprivacy.checks import flag, whole
@@ -21,8 +20,9 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Errors, Made, Result, release_of
+from pdprivacy.release.publish import Errors, Result, release_of
 from pdprivacy.release.spec import (
+    AnswerLabels,
     Call,
     Price,
     Release,
@@ -32,7 +32,7 @@ from pdprivacy.release.spec import (
     with_noise_keywords,
 )
 from pdprivacy.release.tasks import calibrate, released_by
-from pdprivacy.request import MechanismName, Options, Request
+from pdprivacy.request import Options, Request
 from pdprivacy.statistic import (
     Answer,
     CellCounts,
@@ -62,9 +62,12 @@ AXES = {"all": None, "index": 1, "columns": 0}
 """The axis of a table over which shares sum to one."""
 
 
-def whole_counts(values: Any, mechanism: MechanismName) -> NDArray[Any]:
+def whole_counts(result: Result) -> Result:
     """Return counts as integers if the noise is on the integers."""
-    return np.asarray(values, np.int64 if MECHANISMS[mechanism].integer else None)
+    if not result.price.mechanisms[0].integer:
+        return result
+    answer = replace(result.answer, values=np.asarray(result.answer.values, np.int64))
+    return replace(result, answer=answer, stated_errors=result.errors)
 
 
 def noise_of_cells(noise: Options, weight: Column | None) -> Options:
@@ -166,16 +169,15 @@ def crosstab(
     statistic, shape = constrained(cells, call, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
     sides = tuple(map(len, labels))
+    if margins:
+        # as pandas: shares per row have no column of ones, shares per column no row of them
+        without = ("columns", "index")
+        labels = [one if way == axis else _all_label(one) for one, axis in zip(labels, without, strict=True)]
 
-    def make(result: Result) -> Made[pd.DataFrame]:
-        table, names = result.reshaped(sides), labels
-        if margins:
-            shaped, names, errors = with_margins(table, call, labels, shape)
-        else:
-            shaped = shape(table)
-            errors = shaped.errors
-        values = shaped.answer.values if way else whole_counts(shaped.answer.values, call.request.mechanism)
-        return pd.DataFrame(values, index=names[0], columns=names[1]), errors
+    def numbers(result: Result) -> Result:
+        table = result.reshaped(sides)
+        table = with_margins(table, call, shape) if margins else shape(table)
+        return table if way else whole_counts(table)
 
     exposed = all(column.role == "quasi_identifier" for column in rows)
     sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
@@ -183,7 +185,7 @@ def crosstab(
     apart = protected.in_secret or weight is not None
     at_risk = exposed and sensitive and not apart
     risk_of = partial(released_risk, call, sides) if at_risk else None
-    return release_of(protected, call, statistic, make, risk=risk_of)
+    return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
 
 
 def released_risk(
@@ -312,29 +314,22 @@ def _noisy_shares(
     return result.transformed(lambda _: made, bias_known=False)
 
 
-def with_margins(
-    table: Result, call: Call, labels: list[pd.Index[Any]], shape: Callable[[Result], Result]
-) -> tuple[Result, list[pd.Index[Any]], Errors]:
-    """The table with "All", and its labels and errors.
+def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -> Result:
+    """The table with "All".
 
     These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
     the consistent numbers that ``shape`` makes, so that they are consistent, too.
     """
     size = _summed(np.ones(np.shape(table.answer.values)))
-    names = [_all_label(label) for label in labels]
     if call.normalize is None:
         result = _counts_with_margins(table, size)
-        errors = _errors_of_sums(result.errors, table.errors, size, float(table.answer.standard_error))
+        std = float(table.answer.standard_error)
+        result = replace(result, stated_errors=_errors_of_sums(result.errors, table.errors, size, std))
     else:
-        # as pandas: shares per row have no column of ones, shares per column no row of them
-        kept = {"all": (True, True), "index": (True, False), "columns": (False, True)}[call.normalize]
-        names = [name if keep else label for name, label, keep in zip(names, labels, kept, strict=True)]
         result = _shares_with_margins(table, call.normalize, size)
-        errors = result.errors
     if call.constraint is not None:
         result = result.projected(_summed(np.asarray(shape(table).answer.values)))
-        errors = result.errors
-    return result, names, errors
+    return result
 
 
 def _counts_with_margins(table: Result, size: Floats) -> Result:

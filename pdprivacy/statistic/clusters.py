@@ -123,6 +123,12 @@ class Clusters(Statistic):
     scope: Scope
     offsets = None
 
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields; an array compares number by number."""
+        if not isinstance(other, Clusters) or not np.array_equal(self.centers, other.centers):
+            return False
+        return (self.quantities, self.share, self.scope) == (other.quantities, other.share, other.scope)
+
     @property
     def parts(self) -> tuple[Part, ...]:
         size = len(self.centers)

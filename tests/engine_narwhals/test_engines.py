@@ -818,7 +818,6 @@ def test_every_engine_refuses_the_same_calls_as_pandas(engine):
         release("quantile", "x", 2),
         release("mean", "x", epsilon=0),
         release("mean", "x", epsilon=10**13),
-        lambda dp: dp.query("x > y"),
         lambda dp: dp.query("unknown > 1"),
         lambda dp: dp.cut("x", 3),
         lambda dp: dp.apply(len),

@@ -1,3 +1,5 @@
+"""Row steps, and the `nodes` of expressions behind them: records, domains and refusals."""
+
 from __future__ import annotations
 
 import datetime as dt

@@ -82,8 +82,8 @@ kept: list[pd.DataFrame] = []
 def draws(home: str, call: Callable[..., Any], number: int, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without the metadata of the call and their errors."""
 
-    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, *_: Any) -> Any:
-        return np.array([make(result)[0].to_numpy().ravel() for result in results])
+    def numbers(_release: Any, _drawn: Any, results: Any, *_: Any) -> Any:
+        return np.array([np.ravel(result.answer.values) for result in results])
 
     options["epsilon"] = Fraction(options["epsilon"]) * number
     options["delta"] = Fraction(options.get("delta", 0)) * number

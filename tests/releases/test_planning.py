@@ -251,9 +251,30 @@ def test_a_filter_makes_the_number_of_rows_private():
         private.dp.plan.mean("x", epsilon=1)
 
 
+SHARED: dict[str, Callable[..., Any]] = {
+    "mean": lambda dp, **words: dp.mean(["x", "y"], **words),
+    "std": lambda dp, **words: dp.std("x", **words),
+    "crosstab": lambda dp, **words: dp.crosstab("g", "b", **words),
+    "by group": lambda dp, **words: dp.groupby("b").mean(["x", "y"], **words),
+}
+
+
+@pytest.mark.parametrize("call", SHARED.values(), ids=SHARED)
+def test_several_releases_are_planned_by_the_error_of_each(call):
+    dp = protected().dp
+    several, one = call(dp.plan, epsilon=1, releases=4), call(dp.plan, epsilon=0.25)
+    pd.testing.assert_frame_equal(several.set_axis(one.index), one)
+    assert set(several.index.get_level_values("epsilon")) == {1}
+    assert several.attrs["dp_plan"]["releases"] == 4
+    if "scale" in several:
+        scale = call(dp, epsilon=1, releases=4).attrs["dp"]["scale"]
+        assert set(several["scale"]) == {*(scale.values() if isinstance(scale, dict) else [scale])}
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "rng": (lambda dp: dp.plan.mean("x", epsilon=1, rng=1), "'rng'"),
-    "releases": (lambda dp: dp.plan.mean("x", epsilon=1, releases=2), "'releases'"),
+    "release_id": (lambda dp: dp.plan.mean("x", epsilon=1, release_id="a"), "'release_id'"),
+    "releases": (lambda dp: dp.plan.mean("x", epsilon=1, releases=0), "'releases'"),
     "unknown": (lambda dp: dp.plan.median("x", epsilon=1), "'median'"),
     "itself": (lambda dp: dp.plan.plan("x", epsilon=1), "'plan'"),
     "epsilon 0": (lambda dp: dp.plan.mean("x", epsilon=[1, 0]), "'epsilon'"),
@@ -335,9 +356,8 @@ MOST = 4000
 def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: Any = 0, **options: Any) -> Any:
     """The numbers of many releases of this loss each, without their errors and the metadata of the call."""
 
-    def numbers(_facts: Any, _call: Any, _drawn: Any, results: Any, make: Any, *_: Any) -> Any:
-        made = [make(result)[0] for result in results]
-        return np.array([one.to_numpy() for one in made])
+    def numbers(_release: Any, _drawn: Any, results: Any, *_: Any) -> Any:
+        return np.array([result.answer.values for result in results])
 
     with (
         mock.patch("pdprivacy.release.publish.published", numbers),

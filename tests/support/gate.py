@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
+
 from pdprivacy import Unit
 from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import Call, Drawn, Release
+from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, Selections
 from pdprivacy.request import Request
 
@@ -29,7 +31,9 @@ def drawn(
         engine=engine, budget=budget, unit=Unit() if unit is None else unit, secret=None, keeper=None
     )
     call = Call("a statistic", Request(1, mechanism="laplace"), rng=rng)
-    return execute(Release(facts, call, label, task, lambda found: (found, None)))
+    return execute(
+        Release(facts, call, label, task, AnswerLabels(pd.Index([])), lambda _, found: (found, None))
+    )
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,9 @@ def facts(path: Path) -> dict[str, Any]:
             "budgets": json.loads(budgets.to_json(orient="index", double_precision=15)),
             "entries": {
                 name: json.loads(
-                    ledger.entries(name).to_json(orient="records", double_precision=15, date_format="iso")
+                    ledger.entries(name)
+                    .rename(columns={"cumulative_dr_ha": "dr_ha"})  # the name in the version that wrote them
+                    .to_json(orient="records", double_precision=15, date_format="iso")
                 )
                 for name in budgets.index
             },

@@ -709,7 +709,7 @@ FAULTS = (
     PlantedFault(
         "nulls that cut makes not declared",
         "expressions/conversion.py",
-        "        nullable=declared.nullable or bool((interval_positions(_extremes(declared)) < 0).any()),",
+        "        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),",
         "        nullable=declared.nullable,",
         ("tests/expressions/test_steps.py::test_cut_declares_nulls_only_where_they_occur",),
     ),
@@ -1142,8 +1142,8 @@ FAULTS = (
     PlantedFault(
         "NumPy scalars taken as literals of symbolic columns",
         "protection/column.py",
-        "        if value is not None and type(value) not in (bool, int, float, str):",
-        "        if value is not None and not isinstance(value, (bool, int, float, str)):",
+        "        if type(value) not in _PLAIN:",
+        "        if not isinstance(value, _PLAIN):",
         ("tests/protection/test_column.py::test_operands_of_numpy_and_pandas_are_refused_in_both_orders",),
     ),
     PlantedFault(
@@ -1404,9 +1404,7 @@ FAULTS = (
         "mechanism/staircase.py",
         "        return 1\n",
         "        return 0\n",
-        (
-            "tests/mechanism/test_staircase.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",
-        ),
+        ("tests/mechanism/test_staircase.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",),
     ),
     PlantedFault(
         "release of a secret part amplified as if it were the first",

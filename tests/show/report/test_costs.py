@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pdprivacy import Approx, Column, Domain, Pure, accounting
 from pdprivacy.errors import OmissionWarning, ParameterError
-from pdprivacy.show.numbers import cost
 from pdprivacy.show.report import collect
 from pdprivacy.show.report.costs import totals
 from tests.support.report_pages import fabricated, page, total_of
