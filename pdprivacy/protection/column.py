@@ -125,7 +125,8 @@ _ENDS: dict[str, tuple[type[ast.cmpop], type[ast.cmpop]]] = {
 
 def _comparison(symbol: type[ast.cmpop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
     def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
-        return self._condition(ast.Compare(self._node, [symbol()], [self._operand(other)]))
+        column = self._beside(other)
+        return column._condition(ast.Compare(column._node, [symbol()], [column._operand(other)]))
 
     return method
 
@@ -134,10 +135,11 @@ def _arithmetic(
     symbol: type[ast.operator], swapped: bool = False
 ) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
     def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
-        left, right = self._node, self._operand(other)
+        column = self._beside(other)
+        left, right = column._node, column._operand(other)
         if swapped:
             left, right = right, left
-        return self._made(ast.BinOp(left, symbol(), right))
+        return column._made(ast.BinOp(left, symbol(), right))
 
     return method
 
@@ -145,18 +147,19 @@ def _arithmetic(
 def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], ProtectedColumn]:
     def method(self: ProtectedColumn, other: object) -> ProtectedColumn:
         parts: list[ast.expr] = []
+        column = self._beside(other)
         for side in (self, other):
             if not isinstance(side, ProtectedColumn):
                 raise ParameterError(
                     f"a condition is joined with another condition (got {kind(side)}).",
                     '(private["age"] >= 18) & (private["age"] < 65)',
                 )
-            node = self._operand(side)
+            node = column._operand(side)
             if isinstance(node, ast.BoolOp) and isinstance(node.op, symbol):
                 parts.extend(node.values)
             else:
                 parts.append(side._is_condition())
-        return self._of(ast.BoolOp(symbol(), parts))
+        return column._of(ast.BoolOp(symbol(), parts))
 
     return method
 
@@ -181,7 +184,7 @@ class ProtectedColumn(Opaque):
 
     It holds the expression and no cell. Comparisons and null tests make conditions, which choose records by
     ``private[condition]``; arithmetic makes columns for ``private.assign``. Operands are columns of the same
-    frame and plain Python values.
+    frame, or of an earlier one if no step since then has changed them, and plain Python values.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -228,6 +231,24 @@ class ProtectedColumn(Opaque):
         name = self._declared().names[0]
         return f'private["{name}"]' if isinstance(name, str) else f"private[{name!r}]"
 
+    # ---------------------------------------------------------------- the frame of an expression
+
+    def _is_kept_by(self, protected: Protected) -> bool:
+        """Whether a frame is the expression's own, or a later one with the same cells in its columns."""
+        if protected is self._protected:
+            return True
+        domain, names = self._protected.domain, self._protected.names
+        read = {names.get(node.id, node.id) for node in ast.walk(self._node) if isinstance(node, ast.Name)}
+        return protected.keeps(read.intersection(domain), self._protected)  # `abs` may be no column
+
+    def _beside(self, *others: object) -> ProtectedColumn:
+        """The expression in the latest of its frame and those of the other operands that keep its cells."""
+        found = self
+        for other in others:
+            if isinstance(other, ProtectedColumn) and found._is_kept_by(other._protected):
+                found = other._of(found._node)
+        return found
+
     # ---------------------------------------------------------------- parts of an expression
 
     def _of(self, node: ast.expr) -> ProtectedColumn:
@@ -254,9 +275,9 @@ class ProtectedColumn(Opaque):
         return found
 
     def _operand(self, value: Any) -> ast.expr:
-        """A column of the same frame, a date or a plain Python value, as a node."""
+        """A column of the same frame, or of an earlier one, a date or a plain Python value, as a node."""
         if isinstance(value, ProtectedColumn):
-            if value._protected is not self._protected:
+            if not value._is_kept_by(self._protected):
                 raise ParameterError(
                     "the columns belong to different protected frames.",
                     'take each from the frame that is filtered: adults[adults["age"] < 65].',
@@ -312,8 +333,9 @@ class ProtectedColumn(Opaque):
         """Return whether the value lies between two constants, as ``Series.between``; False for nulls."""
         check_one_of("inclusive", inclusive, tuple(_ENDS))
         symbols = [symbol() for symbol in _ENDS[inclusive]]
-        nodes = [self._node, self._operand(right)]
-        return self._condition(ast.Compare(self._operand(left), symbols, nodes))
+        column = self._beside(left, right)
+        nodes = [column._node, column._operand(right)]
+        return column._condition(ast.Compare(column._operand(left), symbols, nodes))
 
     def isna(self) -> ProtectedColumn:
         """Return whether the value is null."""

@@ -104,8 +104,8 @@ class ProtectedFrame(Opaque):
         return self._after(made, condition if isinstance(condition, str) else condition.text)
 
     def _owned(self, column: ProtectedColumn) -> Syntax:
-        """The expression of a column of this frame."""
-        if column._protected is not self._protected:
+        """The expression of a column of this frame, or of an earlier one whose cells it keeps."""
+        if not column._is_kept_by(self._protected):
             raise ParameterError(
                 "The columns belong to another protected frame.",
                 'take them from the frame that is changed: adults[adults["age"] < 65].',
@@ -119,7 +119,9 @@ class ProtectedFrame(Opaque):
     def __getitem__(self, key: Any) -> ProtectedColumn | ProtectedFrame:
         """A column by its label, the columns of a list, or the records that meet a condition.
 
-        The number of records that meet a condition is private, whatever was public before.
+        The number of records that meet a condition is private, whatever was public before. A condition may be
+        of an earlier frame, as in ``private[private["age"] >= 18][private["member"]]``, if no step since then
+        has changed the columns that it reads.
 
         Raises
         ------
@@ -392,7 +394,7 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
     ``condition``: in the words of the user, where it only leaves records out.
     """
     scope = protected.scope if transform.keep is None else protected.scope.of_subset()
-    step = Step(transform.text, condition=condition)
+    step = Step(transform.text, condition=condition, made=frozenset(transform.columns))
     facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
     if protected.source is not None:
         return replace(facts, records=_transformed_source(protected.source, transform))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import keyword
-from collections.abc import Callable, Hashable
+import operator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -33,13 +34,15 @@ class Step:
     """A row step: a change of the records between the raw frame and a release.
 
     ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
-    records are a secret part, which `law` says. ``condition``: what the records left meet.
+    records are a secret part, which `law` says. ``condition``: what the records left meet. ``made``: the
+    columns whose cells are new or replaced.
     """
 
     text: str
     stability: int | None = 1
     condition: str | None = None
     law: str | None = None
+    made: frozenset[Hashable] = frozenset()
 
 
 class _ColumnsByName:
@@ -79,7 +82,8 @@ class Protected:
     here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
     ``keeper``: of the releases, where they are a step's. ``omitted``: how many records were left out when the
     frame was protected, and of how many, for the curator. ``derived``: what makes the facts that a release
-    reads of these, once it is charged; None where it reads these.
+    reads of these, once it is charged; None where it reads these. ``origin``: one object for all frames that
+    row steps make of one protected frame.
     """
 
     records: pd.DataFrame | EngineFrame = field(repr=False)
@@ -95,6 +99,7 @@ class Protected:
     seeded: bool = False
     keeper: Keeper | None = field(default=None, repr=False)
     derived: Callable[[Protected], Protected] | None = field(default=None, repr=False)
+    origin: object = field(default_factory=object, repr=False)
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise ParameterError(
@@ -128,6 +133,22 @@ class Protected:
     def written(self) -> dict[Hashable, str]:
         """The name in backticks of each label that has one."""
         return {label: key for key, label in self.names.items()}
+
+    def keeps(self, names: Iterable[Hashable], earlier: Protected) -> bool:
+        """Return whether row steps led here from an earlier frame, and left the cells of these columns alone.
+
+        The same steps are the same objects: steps of one text may leave other records.
+        """
+        known = len(earlier.lineage)
+        if self.origin is not earlier.origin or len(self.lineage) < known:
+            return False
+        if not all(map(operator.is_, self.lineage, earlier.lineage)):
+            return False
+        made = frozenset[Hashable]().union(*(step.made for step in self.lineage[known:]))
+        return all(
+            name in self.domain and name not in made and self.written.get(name) == earlier.written.get(name)
+            for name in names
+        )
 
     @cached_property
     def in_secret(self) -> bool:

@@ -119,12 +119,13 @@ def test_symbolic_arithmetic_is_that_of_the_same_text(private, survey, symbolic,
 
 
 def test_a_column_belongs_to_its_frame(private):
-    adults = private[private["age"] >= 30]
+    adults, older = private[private["age"] >= 30], private.assign(age="age + 1")
     for use in (
-        lambda: adults[private["age"] < 50],
-        lambda: adults.assign(new=private["age"] + 1),
-        lambda: private["age"] + adults["age"],
-        lambda: (private["age"] > 30) & (adults["family"] > 1),
+        lambda: private[adults["age"] < 50],
+        lambda: older[private["age"] < 50],
+        lambda: older.assign(new=private["age"] + 1),
+        lambda: private["age"] + older["age"],
+        lambda: (private["age"] > 30) & (older["family"] > 1),
     ):
         with pytest.raises(
             ParameterError, match=r"different protected frames|another protected frame"

@@ -1135,9 +1135,27 @@ FAULTS = (
     PlantedFault(
         "mask of another frame accepted",
         "protection/frame.py",
-        "        if column._protected is not self._protected:",
+        "        if not column._is_kept_by(self._protected):",
         "        if False:",
         ("tests/protection/test_column.py::test_a_column_belongs_to_its_frame",),
+    ),
+    PlantedFault(
+        "mask over a column that a later step changed accepted",
+        "protection/protected.py",
+        "            name in self.domain and name not in made and ",
+        "            name in self.domain and ",
+        (
+            "tests/protection/test_earlier_columns.py::test_columns_of_unrelated_later_and_changed_frames_are_refused",
+        ),
+    ),
+    PlantedFault(
+        "mask of a frame of other records accepted",
+        "protection/protected.py",
+        "        if not all(map(operator.is_, self.lineage, earlier.lineage)):",
+        "        if False:",
+        (
+            "tests/protection/test_earlier_columns.py::test_columns_of_unrelated_later_and_changed_frames_are_refused",
+        ),
     ),
     PlantedFault(
         "NumPy scalars taken as literals of symbolic columns",
