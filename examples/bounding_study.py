@@ -192,7 +192,7 @@ def count_mechanism(n: int, epsilon: Fraction, name: str, levels: int = 1) -> La
     A proportion here is a count divided by the public n. The paper's sensitivity of 1/n is that of a
     count that moves by one, in one cell of each level, while the divisor stays: a record more or less.
     Where a record may be replaced, or the divisor is the number of records itself, all
-    proportions together move by 2/n (`sensitivity.proportions`).
+    proportions together move by 2/n.
     """
     return Laplace(epsilon, levels, grid=GRID, bounds=(0, n), l0_sensitivity=levels, **MECHANISMS[name])
 

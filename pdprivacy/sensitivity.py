@@ -18,8 +18,9 @@ Conventions of this page, which the docstrings do not repeat:
 - *Tight* means that two neighbours attain the value; an *upper bound* is not
   attained, and the docstring says how far off it is.
 - Neighbours that differ in one unit of at most k records are k steps apart, each of one record more,
-  less or replaced: every l1 and l2 sensitivity is k times the one of a record (Dwork, Roth 2014,
-  Theorem 2.2). That is attained where records of a unit are in one cell or group.
+  less or replaced: every l0, l1 and l2 sensitivity is k times the one of a record (Dwork, Roth 2014,
+  Theorem 2.2). In l1 and l2 that is attained where records of a unit are in one cell or group, in l0 where
+  each is in a cell or group of its own.
 - Bounds may be floats or Fractions. Fractions in give a Fraction out, exactly;
   floats are rounded to nearest at each step. What needs no bounds is exact.
 - ParameterError is raised for bounds that are not finite or not in order, for
@@ -46,13 +47,14 @@ __all__ = [
     "Norm",
     "count",
     "cov",
+    "disjoint_groups",
     "disjoint_sums",
+    "extreme",
     "histogram",
     "mean",
     "nunique",
     "pooled_cov",
     "pooled_var",
-    "proportions",
     "quantile",
     "sum",
     "var",
@@ -107,17 +109,16 @@ def _at_least(least: int, value: int, name: str = "n") -> int:
     return number if number <= LARGEST else whole(value, name, least, LARGEST)
 
 
-def _moves(cells: int, n: int, norm: Norm, squared: bool) -> Fraction | float:
-    """The norm of a vector in which so many ``cells`` move by 1/n each; the l2 float is rounded up."""
+def _moves(cells: int, norm: Norm, squared: bool) -> Fraction | float:
+    """The norm of a vector in which so many ``cells`` move by 1 each; the l2 float is rounded up."""
     check_one_of("norm", norm, get_args(Norm))
     flag(squared, "squared")
     if norm == "l1":
-        return Fraction(cells, n) ** 2 if squared else Fraction(cells, n)
-    square = Fraction(cells, n * n)
+        return Fraction(cells**2 if squared else cells)
     if squared:
-        return square
-    root = math.sqrt(square)
-    return root if Fraction(root) ** 2 >= square else next_up(root)
+        return Fraction(cells)
+    root = math.sqrt(cells)
+    return root if Fraction(root) ** 2 >= cells else next_up(root)
 
 
 def count(*, neighbors: Neighbors) -> int:
@@ -169,6 +170,22 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     if not _replaces(neighbors):
         return alone
     return max(width, alone) if vanishes else width
+
+
+def disjoint_groups(*, neighbors: Neighbors) -> int:
+    """The l0 sensitivity of numbers of disjoint groups: 1 under "add_remove", 2 if replaced. Tight.
+
+    It is the number of groups whose records differ, and so a bound for any statistic that has one number per
+    group, such as a table of counts or of sums.
+
+    Source: a record more or less is in one group. A replaced record leaves one group and enters another one,
+    or stays in its own with other values.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.disjoint_groups(neighbors="replace_one")
+    2
+    """
+    return 2 if _replaces(neighbors) else 1
 
 
 def disjoint_sums(lower: int, upper: int, *, neighbors: Neighbors) -> tuple[int, int]:
@@ -226,7 +243,9 @@ def weighted_range(
     return min(weight_lower * lower, weight_upper * lower), max(weight_lower * upper, weight_upper * upper)
 
 
-def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -> Fraction:
+def quantile(
+    q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1, grouped: bool = False
+) -> Fraction:
     """The sensitivity of the score of a q quantile: max(q, 1 - q) under "add_remove", 1 if replaced. Tight.
 
     The score is minus the distance of the target T = q n to [L, R], where L of n records are below the
@@ -237,6 +256,11 @@ def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -
     T - R. One more or less moves each by b max(q, 1 - q) at most. All of these numbers, and the 0 of a record
     that is left out, lie in an interval of width b, [-b q, b (1 - q)] or [b (q - 1), b q], so that a replaced
     record moves each by b at most, also where its weight changes. Attained by records of weight b.
+
+    ``grouped``: the sum over disjoint groups of the sensitivity of each group's score, which the losses of
+    one selection per group add up to: max(q, 1 - q), times 2 if replaced. A replaced record that changes its
+    group is a record less in one group and a record more in another one; one that stays moves the score of
+    its group by 1, and 1 <= 2 max(q, 1 - q).
 
     Source: with a record x more, L - T moves by 1 - q if x is below the value and by -q if not, T - R by
     q - 1 if x is not above it and by q if it is, and a maximum moves by no more than what it is the maximum
@@ -251,8 +275,29 @@ def quantile(q: Rational, *, neighbors: Neighbors, weight_upper: Rational = 1) -
     share = rational(q, "q")
     if not 0 <= share <= 1:
         raise ParameterError(f"'q' must be between 0 and 1 (got {got(q)}).")
-    weight = positive(weight_upper, "weight_upper")
-    return weight if _replaces(neighbors) else weight * max(share, 1 - share)
+    weight, alone = positive(weight_upper, "weight_upper"), max(share, 1 - share)
+    if flag(grouped, "grouped"):
+        return weight * alone * disjoint_groups(neighbors=neighbors)
+    return weight if _replaces(neighbors) else weight * alone
+
+
+def extreme(*, neighbors: Neighbors, grouped: bool = False) -> int:
+    """The sensitivity of the score of a rank r counted from either end: 1. Tight.
+
+    The score is that of `quantile` with the target T = r, a fixed number, or T = n - r, the same rank from
+    the other end. ``grouped``, as there: 1 under "add_remove", 2 if replaced.
+
+    Source: with T = r, a record more moves L and R by 0 or 1 each, a replaced one by 1 at most, and so each
+    term of max(L - T, T - R, 0). With T = n - r the terms are r - (n - L) and (n - R) - r, and n - L and
+    n - R, the numbers of records from the value on and above it, move as L and R do. In groups, a replaced
+    record moves the scores of two groups by 1 each, or that of its own group by 1.
+
+    >>> from pdprivacy import sensitivity
+    >>> sensitivity.extreme(neighbors="replace_one")
+    1
+    """
+    groups = disjoint_groups(neighbors=neighbors)
+    return groups if flag(grouped, "grouped") else 1
 
 
 def nunique(*, neighbors: Neighbors) -> int:
@@ -287,14 +332,23 @@ def mean(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Numbe
     return width / _at_least(1 if _replaces(neighbors) else 2, n)
 
 
-def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False) -> Fraction | float:
+def histogram(
+    *, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False, levels: int = 1
+) -> Fraction | float:
     """The sensitivity of a table of disjoint cells: 1 under "add_remove"; 2 (l1), √2 (l2) if replaced. Tight.
 
     ``squared`` gives the square of the sensitivity, which is exact in l2 too.
     The l2 float is rounded up.
 
+    ``levels``: the number of tables of one and the same records, such as the levels of a tree of counts. The
+    l1 sensitivity is so many times that of a table, the l2 sensitivity the root of that number times. Tight
+    under "add_remove", and where a replaced record can change its cell in each table; the count of a
+    root, which a replaced record does not leave, moves by less.
+
     Source: Liu D for l1; a replaced record takes 1 from one cell and adds 1 to
-    another, hence √2 in l2.
+    another, hence √2 in l2. The changes of several tables are those of one vector; for trees: Hay, Rastogi,
+    Miklau, Suciu (2010), "Boosting the accuracy of differentially private histograms through consistency",
+    section 4.
 
     >>> from pdprivacy import sensitivity
     >>> sensitivity.histogram(neighbors="replace_one")
@@ -302,31 +356,8 @@ def histogram(*, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False)
     >>> sensitivity.histogram(neighbors="replace_one", norm="l2", squared=True)
     Fraction(2, 1)
     """
-    return _moves(2 if _replaces(neighbors) else 1, 1, norm, squared)
-
-
-def proportions(
-    n: int, *, neighbors: Neighbors, norm: Norm = "l1", squared: bool = False
-) -> Fraction | float:
-    """The sensitivity of all shares of a table of disjoint cells: 2/n (l1), √2/n (l2). Tight.
-
-    Each table is divided by its own number of records; n is at least 1 under
-    "replace_one", 2 under "add_remove". ``squared`` gives the square, which is
-    exact in l2 too. The l2 float is rounded up.
-
-    Source: under "replace_one" Liu D. Under "add_remove" Liu D says 1/n, which is
-    too small: a record in cell k moves the shares p of the n - 1 others by
-    (e_k - p)/n, whose l1 norm is 2(1 - p_k)/n and whose squared l2 norm is at
-    most 2/n²; both are attained if all others share one other cell. 1/n holds
-    for counts divided by the same public number in both tables, which is
-    ``histogram`` divided by that number.
-
-    >>> from pdprivacy import sensitivity
-    >>> sensitivity.proportions(50, neighbors="add_remove")
-    Fraction(1, 25)
-    """
-    rows = _at_least(1 if _replaces(neighbors) else 2, n)
-    return _moves(2, rows, norm, squared)  # one record more moves shares as far as one replaced
+    cells = disjoint_groups(neighbors=neighbors) * _at_least(1, levels, "levels")
+    return _moves(cells, norm, squared)
 
 
 def var(lower: Number, upper: Number, n: int, *, neighbors: Neighbors) -> Number:

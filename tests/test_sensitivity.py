@@ -31,6 +31,10 @@ def multisets(records, size):
 
 
 def length(change, norm):
+    if norm == "l0":
+        return (change != 0).sum(axis=-1)
+    if norm == "largest by group":
+        return np.abs(change).max(axis=-1).sum(axis=-1)
     return np.abs(change).sum(axis=-1) if norm == "l1" else np.sqrt((change**2).sum(axis=-1))
 
 
@@ -211,6 +215,52 @@ def test_scores_of_quantiles_are_tight(neighbors, q):
     assert max(changes) == pytest.approx(float(sensitivity.quantile(q, neighbors=neighbors)), abs=CLOSE)
 
 
+def distance_to_rank(tables, point, target):
+    """Minus the score of a point, by the records below it and those up to it."""
+    return np.maximum(
+        np.maximum((tables < point).sum(axis=1) - target, target - (tables <= point).sum(axis=1)), 0
+    )
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("end", ["lower", "upper"])
+def test_scores_of_extremes_are_tight(neighbors, rank, end):
+    def score(tables, point):
+        values = tables[..., 0]
+        return distance_to_rank(values, point, rank if end == "lower" else values.shape[1] - rank)[:, None]
+
+    changes = (
+        search(lambda t, k=k: score(t, k), one_column(range(3)), 4, neighbors=neighbors) for k in range(3)
+    )
+    assert max(changes) == sensitivity.extreme(neighbors=neighbors) == 1
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("q", [None, Fraction(1, 4), Fraction(1, 2), Fraction(1)], ids=str)
+def test_scores_in_groups_are_tight(neighbors, q):
+    """By the sum over groups of the largest change of a score, of a rank (None) or a quantile."""
+    records, points = list(itertools.product(range(3), range(2))), range(3)
+
+    def scores(tables):
+        inside = tables[..., 1:] == np.arange(2)  # table, record, group
+        rows = inside.sum(axis=1)
+        targets = [1, rows - 1] if q is None else [float(q) * rows]
+        below = [(inside & (tables[..., :1] < point)).sum(axis=1) for point in points]
+        upto = [(inside & (tables[..., :1] <= point)).sum(axis=1) for point in points]
+        pairs = zip(below, upto, strict=True)
+        every = [np.maximum(np.maximum(b - t, t - u), 0) for b, u in pairs for t in targets]
+        return np.stack(every, axis=-1).astype(float)  # table, group, score
+
+    found = search(scores, records, 3, neighbors=neighbors, norm="largest by group")
+    stated = (
+        sensitivity.extreme(neighbors=neighbors, grouped=True)
+        if q is None
+        else sensitivity.quantile(q, neighbors=neighbors, grouped=True)
+    )
+    assert found == pytest.approx(float(stated), abs=CLOSE)
+
+
 def test_a_vanishing_record_matters_only_far_from_zero():
     assert sensitivity.sum(18, 65, neighbors="replace_one") == 47
     assert sensitivity.sum(18, 65, neighbors="replace_one", may_vanish=True) == 65
@@ -240,7 +290,7 @@ def test_a_proportion_is_the_mean_of_an_indicator(neighbors, n):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("cells", [2, 3, 4])
 @pytest.mark.parametrize("n", [2, 3, 6])
-def test_histogram_and_proportions_are_tight(neighbors, norm, cells, n):
+def test_histograms_are_tight(neighbors, norm, cells, n):
     labels = np.arange(cells)
     records = one_column(labels)
 
@@ -249,25 +299,44 @@ def test_histogram_and_proportions_are_tight(neighbors, norm, cells, n):
 
     found = search(counts, records, n, neighbors=neighbors, norm=norm)
     assert found == pytest.approx(float(sensitivity.histogram(neighbors=neighbors, norm=norm)), abs=CLOSE)
-    found = search(lambda t: counts(t) / t.shape[1], records, n, neighbors=neighbors, norm=norm)
-    value = sensitivity.proportions(n, neighbors=neighbors, norm=norm)
-    assert found == pytest.approx(float(value), abs=CLOSE)
-
-
-def test_one_record_more_moves_all_shares_by_two_nths():
-    # Ten records in one cell; the eleventh falls into another.
-    before = [Fraction(10, 10), Fraction(0)]
-    after = [Fraction(10, 11), Fraction(1, 11)]
-    moved = abs(before[0] - after[0]) + abs(before[1] - after[1])
-    assert moved == Fraction(2, 11) == sensitivity.proportions(11, neighbors="add_remove")
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
-@pytest.mark.parametrize("n", [2, 3, 7, 1000, 12345])
-def test_the_l2_float_is_the_next_one_above_the_root(neighbors, n):
-    exact = sensitivity.proportions(n, neighbors=neighbors, norm="l2", squared=True)
-    assert exact == Fraction(2, n * n)
-    root = sensitivity.proportions(n, neighbors=neighbors, norm="l2")
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("root", [False, True])
+def test_levels_of_a_tree_of_counts_are_tight_but_for_a_root(neighbors, norm, root):
+    # Four leaves and two nodes above them.
+    nodes = np.vstack([np.eye(4), [[1, 1, 0, 0], [0, 0, 1, 1]], *([np.ones((1, 4))] if root else [])])
+
+    def counts(tables):
+        return (tables == np.arange(4)).sum(axis=1) @ nodes.T
+
+    found = search(counts, one_column(range(4)), 3, neighbors=neighbors, norm=norm)
+    stated = float(sensitivity.histogram(neighbors=neighbors, norm=norm, levels=3 if root else 2))
+    moved = 2 if root and neighbors == "replace_one" else 3 if root else 2
+    reached = sensitivity.histogram(neighbors=neighbors, norm=norm, levels=moved)
+    assert found == pytest.approx(float(reached), abs=CLOSE)
+    assert found <= stated + CLOSE
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_disjoint_groups_are_tight(neighbors):
+    """By the number of groups of which any sum of terms moves, for terms that tell all records apart."""
+    records = list(itertools.product((1.0, 5.0), range(3)))
+
+    def sums(tables):
+        return (tables[..., :1] * (tables[..., 1:] == np.arange(3))).sum(axis=1)
+
+    found = search(sums, records, 3, neighbors=neighbors, norm="l0")
+    assert found == sensitivity.disjoint_groups(neighbors=neighbors)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("levels", [2, 3, 7, 1000, 12345])
+def test_the_l2_float_is_the_next_one_above_the_root(neighbors, levels):
+    exact = sensitivity.histogram(neighbors=neighbors, norm="l2", squared=True, levels=levels)
+    assert exact == levels * (1 if neighbors == "add_remove" else 2)
+    root = sensitivity.histogram(neighbors=neighbors, norm="l2", levels=levels)
     assert isinstance(root, float)
     assert Fraction(root) ** 2 >= exact > Fraction(math.nextafter(root, 0)) ** 2
 
@@ -278,7 +347,7 @@ def test_squares_are_exact():
 
     assert [squared(n, "l1") for n in BOTH] == [1, 4]
     assert [squared(n, "l2") for n in BOTH] == [1, 2]
-    assert sensitivity.proportions(5, neighbors="add_remove", squared=True) == Fraction(4, 25)
+    assert sensitivity.histogram(neighbors="add_remove", squared=True, levels=5) == 25
     assert sensitivity.histogram(neighbors="add_remove", norm="l2") == 1.0
 
 
@@ -460,7 +529,6 @@ def released(rows, groups):
         "pooled_var": pooled(table, groups)[0],
         "pooled_cov": pooled(table, groups, 0, 1)[0],
         "histogram": counts,
-        "proportions": counts / len(rows),
         "sum": table[..., 0].sum(axis=1),
     }
 
@@ -475,7 +543,6 @@ def claimed(bounds, other, n, groups, neighbors):
         "pooled_var": sensitivity.pooled_var(lower, upper, n, groups, **named),
         "pooled_cov": sensitivity.pooled_cov(lower, upper, *other, n, groups, **named),
         "histogram": sensitivity.histogram(**named),
-        "proportions": sensitivity.proportions(n, **named),
         "sum": sensitivity.sum(lower, upper, **named),
     }
 
@@ -528,7 +595,6 @@ def test_fractions_stay_exact(neighbors):
     assert value["var"] == width**2 / 11
     assert value["cov"] == area / 11
     assert value["pooled_var"] == width**2 / 8
-    assert value["proportions"] == Fraction(2, 11)
     plain = {"neighbors": neighbors}
     if neighbors == "add_remove":
         assert value["pooled_cov"] == area / 8 * (1 - Fraction(1, 5) + Fraction(6, 28))
@@ -595,14 +661,10 @@ def test_integers_larger_than_floats_stay_exact():
             lambda: sensitivity.mean(0, 1, True, neighbors="replace_one"),
             "'n' must be a positive",
         ),
-        (
-            lambda: sensitivity.proportions(1, neighbors="add_remove"),
-            "of at least 2",
-        ),
-        (
-            lambda: sensitivity.proportions(9, neighbors="add_remove", norm="l3"),
-            "'norm' must be one of 'l1', 'l2'",
-        ),
+        (lambda: sensitivity.histogram(neighbors="add_remove", levels=0), "'levels' must be a positive"),
+        (lambda: sensitivity.disjoint_groups(neighbors="swap"), "'neighbors' must be one of"),
+        (lambda: sensitivity.extreme(neighbors="add_remove", grouped=2), "'grouped' must be True or False"),
+        (lambda: sensitivity.quantile(0.5, neighbors="add_remove", grouped=2), "'grouped' must be True or"),
         (
             lambda: sensitivity.histogram(neighbors="add_remove", norm="max"),
             "'norm' must be one of 'l1', 'l2'",

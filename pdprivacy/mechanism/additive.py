@@ -17,7 +17,7 @@ from pdprivacy import noise
 from pdprivacy.checks import doubles, flag, instance, proportion, real, reals, whole
 from pdprivacy.distributions import Distribution
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import EXACT, power_below
+from pdprivacy.exact import EXACT, exponent_below, near, power_below
 from pdprivacy.mechanism import support
 from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
@@ -229,7 +229,7 @@ class Additive:
                 raise ParameterError(
                     f"bounding='truncated' is not offered for {self.title}: what truncation adds to its loss "
                     "is not known.",
-                    'bounding="clamp", or mechanism="laplace".',
+                    'bounding="clamp", or Laplace noise.',
                 )
             limits.check_sensitivity(moved, l0_sensitivity)
             limits = limits.whole() if self.integer else limits
@@ -370,9 +370,7 @@ class Additive:
         ParameterError : a mechanism that is not truncated, or distances of different shapes.
         """
         if self.limits.bounding != "truncated":
-            raise ParameterError(
-                "Only a truncated mechanism draws within distances.", 'bounding="truncated", or draw().'
-            )
+            raise ParameterError("Only a truncated mechanism draws within distances.", "draw(size, source).")
         near, far = reals(below, "'below'"), reals(above, "'above'")
         if near.shape != far.shape:
             raise ParameterError(f"Distances must have one shape (got {near.shape} and {far.shape}).")
@@ -390,8 +388,19 @@ class Additive:
             raise ParameterError(
                 f"This {self.limits.bounding or self.name} mechanism takes one number: its loss depends on "
                 f"how many numbers a record moves, and 'l0_sensitivity' does not say (got {size} values).",
-                "l0_sensitivity=1 for cells that share no record.",
+                f"{self._call('l0_sensitivity=1')} for cells that share no record.",
             )
+
+    def _call(self, argument: str) -> str:
+        """Return the call that makes this mechanism with another argument, for a hint."""
+        numbers = {name: getattr(self, name, None) for name in ("epsilon", "delta", "sensitivity", "p")}
+        arguments = [f"{name}={near(value):g}" for name, value in numbers.items() if value is not None]
+        if self.bounding is not None:
+            ends = (
+                None if end is None else f"{near(end):g}" for end in (self.limits.lower, self.limits.upper)
+            )
+            arguments += ["bounds=({}, {})".format(*ends), f'bounding="{self.bounding}"']
+        return f"{type(self).__name__}({', '.join([*arguments, argument])})"
 
 
 @dataclass(frozen=True)
@@ -478,8 +487,14 @@ class Continuous(Additive):
         if most is not None and size > most:
             raise ParameterError(
                 f"Rounding to the grid is accounted for up to {most} values (got {size}).",
-                "pass grid=, a power of two of which all values are multiples.",
+                self._without_rounding(),
             )
+
+    def _without_rounding(self) -> str:
+        """Return the call for many values: with a grid that they are multiples of, if there may be one."""
+        if self.whole_on_grid and (self.sensitivity / self.grid).denominator != 1:
+            return f"{self._call('l0_sensitivity=1')} for values that share no record."
+        return f"{self._call(f'grid=2**{exponent_below(self.grid)}')} for multiples of this grid."
 
     def _most_rounded(self) -> int | None:
         """Return how many values may be rounded; None for any number."""

@@ -85,7 +85,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     if check_delta(delta) <= 0:
         raise ParameterError(
             "'delta' must be positive for Gaussian noise (got 0).",
-            'pass delta=1e-6, or mechanism="laplace", which needs none.',
+            "pass delta=1e-6, or use Laplace noise, which needs none.",
         )
     if not LEAST_EPSILON <= epsilon < MOST or delta < LEAST_DELTA:
         raise ParameterError(

@@ -158,7 +158,7 @@ class Quantile:
     `sensitivity.quantile`.
 
     With ``end`` "lower", T is `rank`, a fixed number. With "upper", T is n - `rank`, the same rank counted
-    from the other end. The sensitivity is 1: L - T and R - T, counted from that end, move by at most 1.
+    from the other end. The sensitivity is that of `sensitivity.extreme`.
 
     With ``weights``, L, R, n and T are sums of weights in grid steps; ``end`` is None and there are no
     ``keys``.
@@ -167,8 +167,7 @@ class Quantile:
 
     One mechanism selects a number for each group of ``keys``, and its loss counts once. A record that enters
     or leaves a group moves the scores of that group alone, and the losses of such changes add up over all
-    groups. A replaced record is two changes: it leaves its group and enters another group or the same. So
-    the sensitivity is that of "add_remove", counted twice for each replaced record.
+    groups; the sensitivity is that of ``grouped`` scores.
 
     Parameters
     ----------
@@ -222,12 +221,13 @@ class Quantile:
     @property
     def sensitivity(self) -> Fraction:
         """The largest change of one score; with groups, the sum over groups of the largest change in each."""
-        neighbors = self.scope.neighbors if not self.keys else "add_remove"
-        largest = 1 if self.weights is None else self.weights.high
-        one = Fraction(1)
-        if not self.end:
-            one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest)
-        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())
+        neighbors, grouped = self.scope.neighbors, bool(self.keys)
+        if self.end is not None:
+            one = Fraction(sensitivity.extreme(neighbors=neighbors, grouped=grouped))
+        else:
+            largest = 1 if self.weights is None else self.weights.high
+            one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest, grouped=grouped)
+        return one * self.scope.contribution
 
     @property
     def monotone(self) -> bool:

@@ -234,8 +234,8 @@ class Medians:
 
     @property
     def sensitivity(self) -> int:
-        """The sensitivity of a cost: one added, removed or replaced record moves it by up to the diameter."""
-        return DIAMETER * self.scope.contribution
+        """The sensitivity of a cost, a sum of distances between 0 and the diameter."""
+        return self.scope.sum_sensitivity(0, DIAMETER, nullable=False)
 
     @property
     def monotone(self) -> bool:

@@ -91,12 +91,13 @@ class TreeCells(Statistic):
     def parts(self) -> tuple[Part, ...]:
         (leaves,), tree = self.cells.parts, self.tree
         levels = len(tree.levels)
+        l1, l2_squared = self.cells.scope.table_sensitivities(levels)
         return (
             replace(
                 leaves,
                 name="counts of the tree",
-                l1=leaves.l1 * levels,
-                l2_squared=leaves.l2_squared * levels,
+                l1=l1,
+                l2_squared=l2_squared,
                 size=tree.nodes,
                 l0=leaves.l0 * levels,
             ),

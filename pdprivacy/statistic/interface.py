@@ -191,7 +191,7 @@ class Scope:
     where it is private. ``filtered``: whether a record may leave the rows by changing its values.
     ``contribution``: the number of records that one unit may have; above 1, the number of rows is private.
 
-    Every l1 and l2 sensitivity is ``contribution`` times that of one record (`pdprivacy.sensitivity`).
+    Every l0, l1 and l2 sensitivity is ``contribution`` times that of one record (`pdprivacy.sensitivity`).
     """
 
     neighbors: Neighbors
@@ -224,7 +224,7 @@ class Scope:
     @property
     def l0(self) -> int:
         """The l0 sensitivity of numbers per disjoint group: how many groups one unit can change."""
-        return self.contribution * (1 if self.neighbors == "add_remove" else 2)
+        return sensitivity.disjoint_groups(neighbors=self.neighbors) * self.contribution
 
     def row_bounds(self, *, nullable: bool = False) -> tuple[int, int | None]:
         """Return public bounds of the number of records: 0 and None where the number is private."""
@@ -259,10 +259,10 @@ class Scope:
         return l1 * self.contribution, l2_squared * self.contribution**2
 
     @lru_cache(maxsize=1024)  # noqa: B019
-    def table_sensitivities(self) -> tuple[int, int]:
-        """Return the l1 and the squared l2 sensitivity of a table of counts."""
-        l1 = sensitivity.histogram(neighbors=self.neighbors)
-        l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True)
+    def table_sensitivities(self, levels: int = 1) -> tuple[int, int]:
+        """Return the l1 and the squared l2 sensitivity of a table of counts, or of a tree of counts."""
+        l1 = sensitivity.histogram(neighbors=self.neighbors, levels=levels)
+        l2_squared = sensitivity.histogram(neighbors=self.neighbors, norm="l2", squared=True, levels=levels)
         return int(l1) * self.contribution, int(l2_squared) * self.contribution**2
 
 

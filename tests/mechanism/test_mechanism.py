@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -20,10 +21,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from pdprivacy import mechanism as mechanisms
 from pdprivacy import noise
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_below
-from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Mechanism
+from pdprivacy.mechanism import (
+    DiscreteGaussian,
+    Gaussian,
+    GeneralizedGaussian,
+    Geometric,
+    Laplace,
+    Mechanism,
+    Staircase,
+    generalized_gaussian_scale,
+    noise_multiplier,
+)
 from pdprivacy.mechanism.support import GRID_BITS, release_grid
 from tests.support.cases import each
 from tests.support.statistics import Distribution, accepts_only, discrete
@@ -443,7 +455,7 @@ def test_a_delta_out_of_range_is_refused(kind, value):
 def test_gaussian_noise_without_delta_is_refused_with_a_way_out(kind):
     with pytest.raises(ParameterError, match=r"^'delta' must be positive for Gaussian noise") as caught:
         MAKERS[kind](delta=0)
-    assert "laplace" in caught.value.hint
+    assert "Laplace noise" in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["geometric", "discrete"])
@@ -706,3 +718,60 @@ def arguments(mechanism: object) -> list[Fraction]:
 
 def stated_l0(mechanism: object) -> dict[str, int]:
     return {} if mechanism.l0_sensitivity is None else {"l0_sensitivity": mechanism.l0_sensitivity}
+
+
+CLAMPED = GeneralizedGaussian(1, 1e-5, 1, 3, bounds=(0, None), bounding="clamp")
+TRUNCATED = Laplace(1, 1, bounds=(0, 100), bounding="truncated")
+HINTED = {
+    "many values": (Laplace(1, 1).sample, np.zeros(1025)),
+    "many values, no grid": (Laplace(1, 0.3).sample, np.zeros(1025)),
+    "many values of Gaussian noise": (Gaussian(1, 1e-5, 0.3).sample, np.zeros(2**20 + 1)),
+    "several values, truncated": (TRUNCATED.sample, np.zeros(2)),
+    "several values, clamped": (CLAMPED.sample, np.zeros(2)),
+    "several values of staircases": (Staircase(2, 1).sample, np.zeros(2)),
+    "several integers": (DiscreteGaussian(1, 1e-5).sample, [1, 2]),
+    "draws of truncated noise": (TRUNCATED.draw, 2, noise.source(1)),
+    "draws within nothing": (Laplace(1, 1).draw_within, [1], [1], noise.source(1)),
+    "no delta": (Gaussian, 1, 0, 1),
+    "no delta of integers": (DiscreteGaussian, 1, 0),
+    "no delta of a multiplier": (noise_multiplier, 1, 0),
+    "no delta of order 3": (GeneralizedGaussian, 1, 0, 1, 3),
+    "no delta of a scale": (generalized_gaussian_scale, 1, 0, 1, 3),
+    "classic beyond 1": (Gaussian, 1, 1e-5, 1, "classic"),
+    "classic multiplier beyond 1": (noise_multiplier, 1, Fraction(1, 10**5), "classic"),
+    "a wide shift": (
+        lambda calibration: DiscreteGaussian(1, 1e-5, 9, calibration, l0_sensitivity=3),
+        "exact",
+    ),
+    "truncated staircases": (lambda bounding: Staircase(1, 1, bounds=(0, 9), bounding=bounding), "truncated"),
+    "truncated integers": (
+        lambda bounding: DiscreteGaussian(1, 1e-5, bounds=(0, 9), bounding=bounding),
+        "truncated",
+    ),
+    "bounds alone": (lambda bounds, bounding=None: Laplace(1, 1, bounds=bounds, bounding=bounding), (0, 9)),
+    "bounding alone": (
+        lambda bounding, bounds=None: Laplace(1, 1, bounds=bounds, bounding=bounding),
+        "clamp",
+    ),
+}
+"""A call that is refused, and its arguments; a lambda shows the keywords that its constructor has, too."""
+
+
+@pytest.mark.parametrize("case", HINTED)
+def test_hints_name_arguments_of_what_was_called(case: str):
+    called, *arguments = HINTED[case]
+    with pytest.raises(ParameterError) as caught:
+        called(*arguments)
+    assert caught.value.hint
+    hint = caught.value.hint
+    calls = re.findall(r"[A-Z]\w+\(.*\)", hint)
+    for call in calls:
+        hint = hint.replace(call, "")
+        made = eval(call, vars(mechanisms).copy())
+        assert made.sample(arguments[0], rng=1).shape == np.shape(arguments[0])
+    methods = re.findall(r"(draw\w*)\(([\w, ]+)\)", hint)
+    for name, parameters in methods:
+        assert parameters.split(", ") == list(inspect.signature(getattr(Laplace, name)).parameters)[1:]
+    keywords = set(re.findall(r"(\w+)=", hint))
+    assert keywords <= set(inspect.signature(called).parameters)
+    assert calls or methods or keywords

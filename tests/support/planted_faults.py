@@ -198,9 +198,9 @@ FAULTS = (
     ),
     PlantedFault(
         "quantiles by group: a replaced record taken to leave its group alone",
-        "statistic/candidates.py",
-        "        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())",
-        "        return one * self.scope.count_sensitivity()",
+        "sensitivity.py",
+        "        return weight * alone * disjoint_groups(neighbors=neighbors)",
+        "        return weight * alone",
         (
             "tests/releases/test_grouped.py"
             "::test_the_sensitivity_of_quantiles_by_group_is_that_of_records_that_come_and_go",
@@ -278,19 +278,23 @@ FAULTS = (
     PlantedFault(
         "histogram under replacement moves by 1",
         "sensitivity.py",
-        "    return _moves(2 if _replaces(neighbors) else 1, 1, norm, squared)",
-        "    return _moves(1, 1, norm, squared)",
-        ("tests/test_sensitivity.py::test_histogram_and_proportions_are_tight",),
+        '    cells = disjoint_groups(neighbors=neighbors) * _at_least(1, levels, "levels")',
+        '    cells = _at_least(1, levels, "levels")',
+        ("tests/test_sensitivity.py::test_histograms_are_tight",),
     ),
     PlantedFault(
-        "shares under add_remove move by 1/n",
+        "a replaced record leaves its group and enters no other",
         "sensitivity.py",
-        "    return _moves(2, rows, norm, squared)",
-        "    return _moves(2 if _replaces(neighbors) else 1, rows, norm, squared)",
-        (
-            "tests/test_sensitivity.py::test_histogram_and_proportions_are_tight",
-            "tests/test_sensitivity.py::test_one_record_more_moves_all_shares_by_two_nths",
-        ),
+        "    return 2 if _replaces(neighbors) else 1\n\n\ndef disjoint_sums",
+        "    return 1\n\n\ndef disjoint_sums",
+        ("tests/test_sensitivity.py::test_disjoint_groups_are_tight",),
+    ),
+    PlantedFault(
+        "rank in groups: a replaced record moves one score",
+        "sensitivity.py",
+        '    return groups if flag(grouped, "grouped") else 1',
+        '    return 1 if flag(grouped, "grouped") else 1',
+        ("tests/test_sensitivity.py::test_scores_in_groups_are_tight",),
     ),
     PlantedFault(
         "variance's sensitivity off by 2",
@@ -579,9 +583,9 @@ FAULTS = (
     ),
     PlantedFault(
         "neighbours swapped in what one unit moves",
-        "statistic/interface.py",
-        '        return self.contribution * (1 if self.neighbors == "add_remove" else 2)',
-        '        return self.contribution * (2 if self.neighbors == "add_remove" else 1)',
+        "sensitivity.py",
+        "    return 2 if _replaces(neighbors) else 1\n\n\ndef disjoint_sums",
+        "    return 1 if _replaces(neighbors) else 2\n\n\ndef disjoint_sums",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
@@ -951,8 +955,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
-        "        return one * (self.scope.l0 if self.keys else self.scope.count_sensitivity())",
-        "        return one * (self.scope.l0 if self.keys else 1)",
+        "        return one * self.scope.contribution",
+        "        return one * (self.scope.contribution if self.keys else 1)",
         (
             "tests/statistic/test_candidates.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),
@@ -967,15 +971,15 @@ FAULTS = (
     PlantedFault(
         "costs of k-median not moved by max_rows records",
         "statistic/clusters.py",
-        "        return DIAMETER * self.scope.contribution",
+        "        return self.scope.sum_sensitivity(0, DIAMETER, nullable=False)",
         "        return DIAMETER",
         ("tests/releases/test_clustering.py::test_no_record_moves_a_cost_further_than_the_sensitivity",),
     ),
     PlantedFault(
         "levels of a tree of counts taken to be one",
         "statistic/counts.py",
-        "                l1=leaves.l1 * levels,",
-        "                l1=leaves.l1,",
+        "        l1, l2_squared = self.cells.scope.table_sensitivities(levels)",
+        "        l1, l2_squared = self.cells.scope.table_sensitivities()",
         (
             "tests/releases/test_bounding.py::test_neighbours_move_no_part_further_and_no_more_numbers_than_it_says",
         ),
