@@ -46,19 +46,8 @@ def generalized_gaussian_scale(
 ) -> Fraction:
     """Return the scale b of generalized Gaussian noise of order p, rounded up.
 
-    The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with |e|.
-    Let k be the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p. With probability
-    1 - delta, all moved numbers have |e| <= tau b. Since (tau + t)^p - tau^p is convex in t and zero at
-    zero, the loss of shifts that add up to ``sensitivity`` is then at most
-    (tau + sensitivity / b)^p - tau^p, which is set to epsilon. For one number this is the condition
-    Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
-    p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
-
-    ``truncated``: the noise is cut off within a range ``width`` (None for an open side). The mass within
-    the range adds at most k * kappa(sensitivity / k) to the loss (``log_gain``). A larger loss
-    needs e > tau b on the side away from the neighbour. With distances u and v to the bounds, the
-    probability of that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k
-    again. At p = 1 the scale is `truncated_laplace_scale`.
+    See the notes of `GeneralizedGaussian`. ``truncated``: the noise is cut off within a range ``width`` (None
+    for an open side).
 
     Raises
     ------
@@ -141,10 +130,30 @@ class GeneralizedGaussian(Continuous):
     ------
     ParameterError : a parameter out of range, delta zero with p above 1, bounds as `Laplace`.
 
+    Notes
+    -----
+    The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with |e|.
+    Let k be the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p. With probability
+    1 - delta, all moved numbers have |e| <= tau b. Since (tau + t)^p - tau^p is convex in t and zero at
+    zero, the loss of shifts that add up to ``sensitivity`` is then at most
+    (tau + sensitivity / b)^p - tau^p, which is set to epsilon. For one number this is the condition
+    Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
+    p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
+
+    Truncated, the noise is cut off within a range, or at one side. Let kappa(d) be ln(C(lower + d) /
+    C(lower)), d at most half the range, for the mass C(s) of the noise around s within the bounds
+    (``log_gain``). ln C is concave and symmetric as for `Laplace`, so the mass within the range adds at most
+    k * kappa(sensitivity / k) to the loss. A larger loss needs e > tau b on the side away from the neighbour.
+    Let G(t) be the mass of the noise within [0, t]. With distances u and v to the bounds, the probability of
+    that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k again. At p = 1
+    the scale is `truncated_laplace_scale`.
+
+    Clamping is post-processing and costs nothing.
+
     References
     ----------
     Liu (2019), "Generalized Gaussian mechanism for differential privacy", with a corrected sign in
-    its condition: `generalized_gaussian_scale`. On the grid the continuous law is rounded.
+    its condition. On the grid the continuous law is rounded.
 
     >>> mechanism = GeneralizedGaussian(epsilon=1, delta=1e-5, sensitivity=1, p=2)
     >>> round(mechanism.std, 3)

@@ -893,8 +893,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile moves by the smaller share",
         "sensitivity.py",
-        "    return weight if _replaces(neighbors) else weight * max(share, 1 - share)",
-        "    return weight if _replaces(neighbors) else weight * min(share, 1 - share)",
+        '    weight, alone = positive(weight_upper, "weight_upper"), max(share, 1 - share)',
+        '    weight, alone = positive(weight_upper, "weight_upper"), min(share, 1 - share)',
         ("tests/statistic/test_candidates.py::test_a_record_moves_no_score_further_than_is_stated",),
     ),
     PlantedFault(
