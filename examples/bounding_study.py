@@ -122,8 +122,8 @@ def release_matrices(n: int, correlation: float, name: str, repetitions: int, rn
     """Variances, covariance and correlation of ``repetitions`` releases of one matrix."""
     how = MECHANISMS[name]
     first, second = (
-        release(variance_mechanism(n, place, how), np.full(repetitions, variance), rng)
-        for place, variance in enumerate(VARIANCES)
+        release(variance_mechanism(n, index, how), np.full(repetitions, variance), rng)
+        for index, variance in enumerate(VARIANCES)
     )
     limit = np.sqrt(first * second)
     covariance = release_covariances(n, correlation * np.sqrt(2), limit, how, rng)
@@ -135,12 +135,12 @@ def release_matrices(n: int, correlation: float, name: str, repetitions: int, rn
 def summary(values: Floats) -> dict[str, float]:
     """Mean with its standard error and percentiles, of what is defined."""
     known = values[np.isfinite(values)]
-    found = np.full(2 + len(PERCENTILES), np.nan)
+    figures = np.full(2 + len(PERCENTILES), np.nan)
     if known.size:
         error = known.std() / np.sqrt(known.size)
-        found = np.array([known.mean(), error, *np.percentile(known, PERCENTILES)])
+        figures = np.array([known.mean(), error, *np.percentile(known, PERCENTILES)])
     names = ["mean", "error", *(f"{q}%" for q in PERCENTILES)]
-    return dict(zip(names, found, strict=True)) | {"undefined": 1 - known.size / values.size}
+    return dict(zip(names, figures, strict=True)) | {"undefined": 1 - known.size / values.size}
 
 
 def covariance_study(repetitions: int, sizes: tuple[int, ...], rng: Rng, progress: Progress) -> pd.DataFrame:
@@ -320,12 +320,12 @@ def print_losses() -> None:
 
 def print_covariances(table: pd.DataFrame) -> None:
     sizes = table["n"].unique()
-    shown = table[table["n"].isin(sizes[:: max(len(sizes) // 4, 1)])]
+    selected = table[table["n"].isin(sizes[:: max(len(sizes) // 4, 1)])]
     index = ["statistic", "n", "mechanism"]
     columns = ["truth", "mean", "2.5%", "25%", "75%", "97.5%", "at_bound", "undefined"]
     for correlation in CORRELATIONS:
         heading(f"Variances 1 and 2, correlation {correlation:g}: what was released, epsilon 1 in all")
-        part = shown[shown["correlation"] == correlation].sort_values(index, key=_in_order)
+        part = selected[selected["correlation"] == correlation].sort_values(index, key=_in_order)
         print(part.set_index(index)[columns].round(2).to_string())
     print("\nat_bound: share released exactly at a bound")
     print("undefined: correlations with a variance that was released as zero; the row is of the others")
@@ -343,16 +343,16 @@ def kind(sets: int) -> str:
 
 
 def print_proportions(table: pd.DataFrame) -> None:
-    shown = table[table["n"].isin((50, 100, 300, 500))]
+    selected = table[table["n"].isin((50, 100, 300, 500))]
     for procedure in PROCEDURES:
         for sets in (1, SETS):
             heading(f"Proportions .1 .2 .3 .4 by {procedure}, {kind(sets)}")
-            part = shown[(shown["procedure"] == procedure) & (shown["sets"] == sets)]
+            part = selected[(selected["procedure"] == procedure) & (selected["sets"] == sets)]
             print(_wide(part, with_noise=sets == 1).to_string())
     print("\ncover: share of 95 % intervals that hold the true proportion; of one release they are")
     print("made of the released proportion alone, and under +noise the variance of the noise is added")
     heading("Sums of two proportions: root mean squared error, one release")
-    part = shown[(shown["sets"] == 1) & shown["target"].isin(SUMS)]
+    part = selected[(selected["sets"] == 1) & selected["target"].isin(SUMS)]
     part = part[part["procedure"].isin(["rescaling", "hierarchy"])]
     wide = part.pivot_table("rmse", ["epsilon", "mechanism", "n"], ["target", "procedure"])
     print(wide.round(3).to_string())
@@ -498,22 +498,22 @@ def main(arguments: list[str] | None = None) -> None:
     print_covariances(covariances)
     print_proportions(proportions)
 
-    made = []
+    paths = []
     for name, table in {"covariances": covariances, "proportions": proportions}.items():
-        made.append(options.out / f"bounding_study_{name}.csv")
-        table.to_csv(made[-1], index=False)
+        paths.append(options.out / f"bounding_study_{name}.csv")
+        table.to_csv(paths[-1], index=False)
     for correlation in CORRELATIONS:
-        made.append(options.out / f"bounding_study_correlation_{correlation:g}.png")
-        draw_covariances(covariances, correlation, made[-1])
+        paths.append(options.out / f"bounding_study_correlation_{correlation:g}.png")
+        draw_covariances(covariances, correlation, paths[-1])
     for procedure in PROCEDURES:
         for sets in (1, SETS):
             name = procedure.replace(" ", "_") + ("" if sets == 1 else "_pooled")
-            made.append(options.out / f"bounding_study_{name}.png")
-            draw_proportions(proportions, procedure, sets, made[-1])
-    made.append(options.out / "bounding_study_sums.png")
-    draw_sums(proportions, made[-1])
+            paths.append(options.out / f"bounding_study_{name}.png")
+            draw_proportions(proportions, procedure, sets, paths[-1])
+    paths.append(options.out / "bounding_study_sums.png")
+    draw_sums(proportions, paths[-1])
     heading("Files")
-    for path in made:
+    for path in paths:
         print(path)
 
 

@@ -116,10 +116,10 @@ def run(folder: str, quarter: str) -> str:
     settings.set("worker", "keep_alive", "true")  # until nothing is left to try again
     settings.set("worker", "wait_interval", "0.1")
     settings.set("worker", "wait_jitter", "0")
-    found = luigi.build(
+    result = luigi.build(
         [Report(folder, quarter)], local_scheduler=True, detailed_summary=True, log_level="CRITICAL"
     )
-    return found.status.name
+    return result.status.name
 
 
 def main() -> None:

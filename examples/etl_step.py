@@ -105,12 +105,12 @@ def main() -> None:
         charges(folder)
 
         heading("The second try goes on where the first one ended")
-        made = survey(frame, by="age", release_id="2026-Q2")
+        results = survey(frame, by="age", release_id="2026-Q2")
         charges(folder)
 
         heading("Asked for once more, it is what it was")
-        again = survey(frame, by="age", release_id="2026-Q2")
-        print("the same numbers:", all(again[name].equals(made[name]) for name in made))
+        repeated = survey(frame, by="age", release_id="2026-Q2")
+        print("the same numbers:", all(repeated[name].equals(results[name]) for name in results))
         charges(folder)
 
         heading("Asked for otherwise, it is refused")

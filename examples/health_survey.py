@@ -149,8 +149,8 @@ def risks(private: pd.DataFrame) -> pd.DataFrame:
     curves = {name: private.dp.dr_ha(by, "health", epsilon, average="records") for name, by in known.items()}
     heading("CONFIDENTIAL: people in cells that show a single, true health status")
     print("(exactly; for whoever knows of a person ...)")
-    shown = pd.DataFrame(curves).iloc[::6].rename(columns=lambda name: name.replace("\n", " "))
-    print(shown.rename("{:g}".format).map("{:.1%}".format).to_string())
+    selected = pd.DataFrame(curves).iloc[::6].rename(columns=lambda name: name.replace("\n", " "))
+    print(selected.rename("{:g}".format).map("{:.1%}".format).to_string())
     return pd.DataFrame(curves)
 
 

@@ -88,10 +88,10 @@ class Table:
 
     def margin(self, columns: Sequence[str]) -> np.ndarray:
         """The counts of all combinations of the labels of these columns, the empty ones too."""
-        found = self.rows.groupby(list(columns))[COUNT].sum()
+        counts = self.rows.groupby(list(columns))[COUNT].sum()
         labels = [sorted(set(self.rows[column])) for column in columns]
         every = pd.MultiIndex.from_product(labels, names=columns) if len(columns) > 1 else labels[0]
-        return found.reindex(every, fill_value=0).to_numpy()
+        return counts.reindex(every, fill_value=0).to_numpy()
 
     def levels(self, columns: Sequence[str]) -> int:
         """The number of combinations of the labels of these columns."""
@@ -126,22 +126,22 @@ def read(
 
 def of_the_paper(folder: Path) -> list[Table]:
     """The tables of the paper's experiments, those of them that are there."""
-    found = []
+    tables = []
     if (path := folder / "bankruptcy_counts.csv").is_file():
-        found.append(read(path, name="bankruptcy", title="Bankruptcy"))
+        tables.append(read(path, name="bankruptcy", title="Bankruptcy"))
     if (path := folder / "bankruptcy_ff_counts.csv").is_file():
         title = "Bankruptcy subset (financial flexibility is sensitive)"
-        found.append(read(path, name="bankruptcy_subset", title=title))
+        tables.append(read(path, name="bankruptcy_subset", title=title))
     if (path := folder / "adult_6qid_counts.csv.gz").is_file():
         adult = read(path, name="adult", title="Adult")
         # Cells of the quasi-identifiers and the income together hold one income each, whoever is in them.
         rows = adult.rows.assign(itself=adult.rows["income"])
-        found.append(
+        tables.append(
             Table("adult_as_published", "Adult as published (cells split by income)", rows,
                   (*adult.known, "income"), "itself")
         )  # fmt: skip
-        found.append(adult)
-    return found
+        tables.append(adult)
+    return tables
 
 
 def of_the_survey() -> Table:
@@ -187,16 +187,16 @@ def show(frame: pd.DataFrame) -> None:
 
 def print_table(table: Table) -> None:
     counts = table.counts
-    same = (counts > 0).sum(axis=1) == 1
+    homogeneous = (counts > 0).sum(axis=1) == 1
     heading("CONFIDENTIAL: what the table holds")
     print(f"known              {', '.join(table.known)}")
     print(f"sensitive          {table.sensitive}")
     print(f"cells              {len(counts):,}")
     print(f"records            {table.records:,}")
     print(f"labels             {counts.shape[1]}")
-    print(f"homogeneous cells  {same.sum():,} ({same.mean():.1%} of the cells)")
-    share = counts[same].sum() / table.records
-    print(f"records in them    {counts[same].sum():,} ({share:.1%} of the records)")
+    print(f"homogeneous cells  {homogeneous.sum():,} ({homogeneous.mean():.1%} of the cells)")
+    share = counts[homogeneous].sum() / table.records
+    print(f"records in them    {counts[homogeneous].sum():,} ({share:.1%} of the records)")
 
 
 def print_shapes(curves: pd.DataFrame) -> None:
@@ -206,13 +206,13 @@ def print_shapes(curves: pd.DataFrame) -> None:
     for kind, curve in curves.items():
         inner = curve.iloc[1:-1]
         gains = inner.to_numpy()[10:] - inner.to_numpy()[:-10]
-        place = int(gains.argmax())
+        steepest = int(gains.argmax())
         rows[kind] = {
             "never falls": "yes" if (np.diff(curve) > -1e-12).all() else "no",
             "lowest": f"{inner.min():.3f}", "at": f"{inner.idxmin():.3g}",
             "highest": f"{inner.max():.3f}", "from": f"{(inner > inner.max() - 5e-4).idxmax():.3g}",
             "0.1 to 1": f"{inner[1.0] - inner[0.1]:+.3f}", "1 to 10": f"{inner[10.0] - inner[1.0]:+.3f}",
-            "steepest decade": f"{GRID[place]:.3g} to {GRID[place + 10]:.3g}, {gains[place]:+.3f}",
+            "steepest decade": f"{GRID[steepest]:.3g} to {GRID[steepest + 10]:.3g}, {gains[steepest]:+.3f}",
         }  # fmt: skip
     print(pd.DataFrame(rows).T.to_string())
 
@@ -257,13 +257,13 @@ def print_gaussian(table: Table, delta: float, pdp: pd.DataFrame) -> None:
     show(calibrations(table, delta, (0.01, 0.1, 0.5, 0.9, 1.0, 10.0, 100.0)))
     print()
     below = [epsilon for epsilon in GRID if epsilon < 1]
-    for one in (delta, LARGEST_DELTA):
-        made = calibrations(table, one, below)
+    for level in (delta, LARGEST_DELTA):
+        calibrated = calibrations(table, level, below)
         for average in ("cells", "records"):
             for other in ("classic", "analytic"):
                 say_most(
-                    f"pdp less {other}, epsilon below 1, delta {one:.2g}, by {average}",
-                    (made[average, "pdp"] - made[average, other]).iloc[1:-1],
+                    f"pdp less {other}, epsilon below 1, delta {level:.2g}, by {average}",
+                    (calibrated[average, "pdp"] - calibrated[average, other]).iloc[1:-1],
                 )
     wide = risks(table, noise("gaussian", LARGEST_DELTA, "pdp"), GRID)
     for average in ("cells", "records"):
@@ -272,21 +272,21 @@ def print_gaussian(table: Table, delta: float, pdp: pd.DataFrame) -> None:
         say_most(f"pdp, delta {LARGEST_DELTA:g} less {delta:.2g}, by {average}", apart)
 
 
-def say_most(what: str, apart: pd.Series) -> None:
+def say_most(label: str, apart: pd.Series) -> None:
     most = apart.abs().idxmax()
-    print(f"{what:61}  {apart[most]:+.3f} at most, at epsilon {most:.3g}")
+    print(f"{label:61}  {apart[most]:+.3f} at most, at epsilon {most:.3g}")
 
 
 def calibrations(table: Table, delta: float, epsilons: Sequence[float]) -> pd.DataFrame:
     """The exact local risk; classic noise is for epsilon below 1 only."""
-    found = {}
+    columns = {}
     kinds = [("local", average, "exact") for average in ("cells", "records")]
     for name in ("classic", "pdp", "analytic"):
         valid = [epsilon for epsilon in epsilons if name != "classic" or epsilon < 1]
-        made = risks(table, noise("gaussian", delta, name), valid, kinds)
+        by_kind = risks(table, noise("gaussian", delta, name), valid, kinds)
         for kind in kinds:
-            found[kind[1], name] = made[kind] if name != "classic" else made[kind].drop(index=np.inf)
-    return pd.DataFrame(found, index=[0.0, *epsilons, np.inf])[["cells", "records"]]
+            columns[kind[1], name] = by_kind[kind] if name != "classic" else by_kind[kind].drop(index=np.inf)
+    return pd.DataFrame(columns, index=[0.0, *epsilons, np.inf])[["cells", "records"]]
 
 
 def print_others(table: Table, make: Noise, word: str) -> None:
@@ -299,7 +299,7 @@ def print_others(table: Table, make: Noise, word: str) -> None:
     }
     try:
         alpha = risk.dirichlet_alpha(table.counts)
-        notes.append(f"alpha   {', '.join(f'{one:.3g}' for one in alpha)} (maximum likelihood)")
+        notes.append(f"alpha   {', '.join(f'{parameter:.3g}' for parameter in alpha)} (maximum likelihood)")
         for average in ("cells", "records"):
             columns["shrinkage", average] = risk.dr_ha(table.cells, noises, "shrinkage", average, alpha=alpha)
     except ParameterError as reason:
@@ -324,12 +324,12 @@ def print_others(table: Table, make: Noise, word: str) -> None:
     print("\n".join(notes))
 
     heading(f"CONFIDENTIAL: other attacks, local, exact, {word} noise")
-    found = {
+    curves = {
         (attack, average): risk.dr_ha(table.cells, noises, "local", average, attack=attack)
         for attack in ("plurality", "probabilistic")
         for average in ("cells", "records")
     }
-    show(pd.DataFrame(found, index=[0.0, *EPSILONS, np.inf]))
+    show(pd.DataFrame(curves, index=[0.0, *EPSILONS, np.inf]))
 
 
 def print_simulated(table: Table, make: Noise, word: str, draws: int, rng: np.random.Generator) -> None:
@@ -355,11 +355,11 @@ def print_simulated(table: Table, make: Noise, word: str, draws: int, rng: np.ra
 
 def print_together(tables: Sequence[Table], make: Noise) -> None:
     """The spread of the curves of the tables that are homogeneous throughout."""
-    alike = [table for table in tables if ((table.counts > 0).sum(axis=1) == 1).all()]
-    if len(alike) < 2:
+    homogeneous = [table for table in tables if ((table.counts > 0).sum(axis=1) == 1).all()]
+    if len(homogeneous) < 2:
         return
-    first, second = (risks(table, make, GRID) for table in alike[:2])
-    heading(f"CONFIDENTIAL: {alike[0].title} and {alike[1].title}, apart")
+    first, second = (risks(table, make, GRID) for table in homogeneous[:2])
+    heading(f"CONFIDENTIAL: {homogeneous[0].title} and {homogeneous[1].title}, apart")
     for average in ("cells", "records"):
         apart = (first["local", average, "exact"] - second["local", average, "exact"]).abs()
         print(f"by {average:7}  {apart.max():.3f} at most, at epsilon {apart.idxmax():.3g}")
@@ -383,14 +383,14 @@ def distances(table: Table, makes: dict[str, Noise], draws: int, rng: np.random.
         pieces = table.levels([column for column in columns if column not in names])
         for label, make in makes.items():
             for epsilon in EPSILONS:
-                found = table_utility.total_variation(true, make(epsilon), pieces, draws=draws, rng=rng)
-                rows.append((label, epsilon, len(names), " x ".join(names), *found))
+                distance = table_utility.total_variation(true, make(epsilon), pieces, draws=draws, rng=rng)
+                rows.append((label, epsilon, len(names), " x ".join(names), *distance))
     return pd.DataFrame(rows, columns=["noise", "epsilon", "order", "marginal", "tvd", "error"])
 
 
-def print_distances(table: Table, found: pd.DataFrame, draws: int) -> None:
+def print_distances(table: Table, results: pd.DataFrame, draws: int) -> None:
     heading("CONFIDENTIAL: total variation distance of the marginals of the noisy table")
-    grouped = found.groupby(["noise", "order", "epsilon"], sort=False)["tvd"]
+    grouped = results.groupby(["noise", "order", "epsilon"], sort=False)["tvd"]
     texts = grouped.apply(lambda tvd: f"{tvd.median():.3f} ({tvd.min():.3f} to {tvd.max():.3f})")
     for label, part in texts.groupby(level="noise", sort=False):
         print(label)
@@ -398,9 +398,9 @@ def print_distances(table: Table, found: pd.DataFrame, draws: int) -> None:
         wide.index = [f"  {order}-way" for order in wide.index]
         print(wide.rename(columns="{:g}".format).rename_axis(columns=None).to_string())
     size = table.levels([*table.known, table.sensitive])
-    number = found["marginal"].nunique()
+    number = results["marginal"].nunique()
     print(f"\nmedian (smallest to largest) of {number} marginals of a table of {size:,} cells; each is")
-    print(f"the mean of {draws:,} draws, with a standard error of at most {found['error'].max():.4f}")
+    print(f"the mean of {draws:,} draws, with a standard error of at most {results['error'].max():.4f}")
 
 
 # ---------------------------------------------------------------- 4. pictures
@@ -411,8 +411,8 @@ def finish(figure: plt.Figure, title: str, path: Path, public: bool) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", color="0.92")
         ax.set_axisbelow(True)
-    told = ", which are public here" if public else ""
-    figure.suptitle(f"{title}\nCONFIDENTIAL: made of exact counts{told}", x=0.01, ha="left", fontsize=10)
+    note = ", which are public here" if public else ""
+    figure.suptitle(f"{title}\nCONFIDENTIAL: made of exact counts{note}", x=0.01, ha="left", fontsize=10)
     figure.canvas.draw()
     image = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3])
     image.quantize(method=Image.Quantize.FASTOCTREE).save(path, optimize=True)  # a third of the size
@@ -425,8 +425,8 @@ def name_limits(ax: plt.Axes, curves: dict[str, pd.Series], colours: dict[str, s
         for end, ends in ((0, (1e-3, 2e-2)), (-1, (5, 1e2))):
             ax.hlines(curve.iloc[end], *ends, color=colours[name], linewidth=0.9, linestyle=":")
     lines = ["as epsilon falls to 0:", *(f"{curve.iloc[0]:.3f}, {name}" for name, curve in curves.items())]
-    for place, (line, colour) in enumerate(zip(lines, [BLACK, BLUE, DARK_ORANGE], strict=False)):
-        ax.annotate(line, (0.02, 0.98), xytext=(0, -11 * place), xycoords="axes fraction", va="top",
+    for row, (line, colour) in enumerate(zip(lines, [BLACK, BLUE, DARK_ORANGE], strict=False)):
+        ax.annotate(line, (0.02, 0.98), xytext=(0, -11 * row), xycoords="axes fraction", va="top",
                     textcoords="offset points", fontsize=8, color=colour)  # fmt: skip
     named = {name: curve.iloc[-1] for name, curve in curves.items()}
     apart = max(named.values()) - min(named.values())
@@ -441,9 +441,9 @@ def name_limits(ax: plt.Axes, curves: dict[str, pd.Series], colours: dict[str, s
 
 def plot(ax: plt.Axes, curve: pd.Series, label: str, colour: str, line: str, marker: str = "") -> None:
     """Without its limits. What is dashed or dotted lies thin on what is solid, so that both are seen."""
-    shown = curve.iloc[1:-1]
+    inner = curve.iloc[1:-1]
     width = {"-": 2.8, ":": 2.0}.get(line, 1.4)
-    ax.plot(shown.index, shown, label=label, color=colour, linestyle=line, linewidth=width,
+    ax.plot(inner.index, inner, label=label, color=colour, linestyle=line, linewidth=width,
             marker=marker, markevery=10, markersize=5)  # fmt: skip
 
 
@@ -489,10 +489,10 @@ def draw_together(tables: Sequence[Table], make: Noise, word: str, path: Path) -
     styles = [(BLUE, "-", "o"), (ORANGE, "--", "s"), (GREEN, "-.", "^"), (BLACK, ":", "D")]
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.2), sharey=True, layout="constrained", dpi=100)
     for table, (colour, line, marker) in zip(tables, styles, strict=False):
-        made = risks(table, make, GRID)
+        by_kind = risks(table, make, GRID)
         for ax, average in zip(axes, ("cells", "records"), strict=True):
-            shown = made["local", average, "exact"].iloc[1:-1]
-            ax.plot(shown.index, shown, color=colour, linestyle=line, marker=marker, markevery=10,
+            inner = by_kind["local", average, "exact"].iloc[1:-1]
+            ax.plot(inner.index, inner, color=colour, linestyle=line, marker=marker, markevery=10,
                     markersize=5, linewidth=1.8, label=table.title)  # fmt: skip
             ax.set(xscale="log", ylim=(0, 1.06), xlim=(1e-3, 1e2), xlabel="epsilon")
             ax.set_title(f"by {average}", loc="left", fontsize=10)
@@ -504,15 +504,15 @@ def draw_together(tables: Sequence[Table], make: Noise, word: str, path: Path) -
     finish(figure, f"Exact local risk, {word} noise", path, all(table.public for table in tables))
 
 
-def draw_distances(table: Table, found: pd.DataFrame, path: Path) -> None:
+def draw_distances(table: Table, results: pd.DataFrame, path: Path) -> None:
     """A panel for each kind of noise; boxes of the marginals of each order."""
-    labels = found["noise"].unique()
+    labels = results["noise"].unique()
     styles = {1: (BLUE, DARK_BLUE, ""), 2: (ORANGE, DARK_ORANGE, "////"), 3: (GREEN, DARK_GREEN, "....")}
     figure, axes = plt.subplots(
         1, len(labels), figsize=(9.6, 4.0), sharey=True, layout="constrained", dpi=100
     )
     for ax, label in zip(axes, labels, strict=True):
-        part = found[found["noise"] == label]
+        part = results[results["noise"] == label]
         handles = []
         for order, (colour, dark, hatch) in styles.items():
             chosen = part[part["order"] == order]
@@ -560,8 +560,8 @@ def find(options: argparse.Namespace) -> list[Table]:
     if options.counts is not None:
         if not options.counts.is_file():
             raise ParameterError(f"There is no file {str(options.counts)!r}.")
-        found = read(options.counts, options.sensitive, options.count)
-        return [Table(found.name, found.title, found.rows, found.known, found.sensitive, public=False)]
+        table = read(options.counts, options.sensitive, options.count)
+        return [Table(table.name, table.title, table.rows, table.known, table.sensitive, public=False)]
     if options.sensitive is not None or options.count is not None:
         raise ParameterError("--sensitive and --count are for a file of counts.")
     beside = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
@@ -576,7 +576,7 @@ def run(options: argparse.Namespace) -> None:
     print("CONFIDENTIAL: all numbers here are made of exact counts.")
     if tables[0].public:
         print("(The data are public, so they may be shown. With your own, keep them to yourself.)")
-    made = []
+    paths = []
     for table in tables:
         print(f"\n\n========== {table.title} ==========")
         delta = options.delta if options.delta is not None else 1 / table.records
@@ -591,27 +591,27 @@ def run(options: argparse.Namespace) -> None:
         print_gaussian(table, delta, pdp)
         print_others(table, make, word)
         print_simulated(table, make, word, options.draws, rng)
-        made.append(options.out / f"homogeneity_{table.name}.png")
-        draw_table(table, curves, pdp, word, delta, made[-1])
+        paths.append(options.out / f"homogeneity_{table.name}.png")
+        draw_table(table, curves, pdp, word, delta, paths[-1])
 
     # The marginals of one table are enough: of the only one, or of the paper's Figure 4.
-    table = next((one for one in tables if one.name == "bankruptcy_subset"), tables[0])
+    table = next((item for item in tables if item.name == "bankruptcy_subset"), tables[0])
     delta = options.delta if options.delta is not None else 1 / table.records
     print(f"\n\n========== {table.title}: what the noise costs ==========")
     makes = {f"{word} noise": noise(options.mechanism, delta)} | {
-        f"Gaussian noise, pdp, delta {one:.2g}": noise("gaussian", one, "pdp")
-        for one in (delta, LARGEST_DELTA)
+        f"Gaussian noise, pdp, delta {item:.2g}": noise("gaussian", item, "pdp")
+        for item in (delta, LARGEST_DELTA)
     }
-    found = distances(table, makes, options.draws, rng)
-    print_distances(table, found, options.draws)
-    made.append(options.out / "homogeneity_marginals.png")
-    draw_distances(table, found, made[-1])
+    results = distances(table, makes, options.draws, rng)
+    print_distances(table, results, options.draws)
+    paths.append(options.out / "homogeneity_marginals.png")
+    draw_distances(table, results, paths[-1])
     if len(tables) > 1:
         print_together(tables, noise(options.mechanism, delta))
-        made.append(options.out / "homogeneity_together.png")
-        draw_together(tables, noise(options.mechanism, delta), word, made[-1])
+        paths.append(options.out / "homogeneity_together.png")
+        draw_together(tables, noise(options.mechanism, delta), word, paths[-1])
     heading(f"Pictures (CONFIDENTIAL), seed {options.seed}")
-    for path in made:
+    for path in paths:
         print(path)
 
 

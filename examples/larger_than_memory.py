@@ -78,17 +78,17 @@ def piece(rng: np.random.Generator, rows: int) -> dict[str, Any]:
     }
 
 
-def arrow_of(made: dict[str, Any]) -> pyarrow.Table:
-    absent = made["income"] < 0
+def arrow_of(columns: dict[str, Any]) -> pyarrow.Table:
+    absent = columns["income"] < 0
     return pyarrow.table(
         {
-            "year": pyarrow.array(made["year"] + YEARS[0], type=pyarrow.int32()),
-            "region": pyarrow.array(REGIONS).take(pyarrow.array(made["region"])),
-            "age": pyarrow.array(made["age"], type=pyarrow.int32()),
-            "education": pyarrow.array(SCHOOLS).take(pyarrow.array(made["education"])),
-            "insured": pyarrow.array(made["insured"]),
-            "income": pyarrow.array(made["income"] / 100, mask=absent),
-            "person": pyarrow.array(made["person"]),
+            "year": pyarrow.array(columns["year"] + YEARS[0], type=pyarrow.int32()),
+            "region": pyarrow.array(REGIONS).take(pyarrow.array(columns["region"])),
+            "age": pyarrow.array(columns["age"], type=pyarrow.int32()),
+            "education": pyarrow.array(SCHOOLS).take(pyarrow.array(columns["education"])),
+            "insured": pyarrow.array(columns["insured"]),
+            "income": pyarrow.array(columns["income"] / 100, mask=absent),
+            "person": pyarrow.array(columns["person"]),
         }
     )
 
@@ -105,20 +105,26 @@ def make(folder: Path, rows: int) -> dict[str, Any]:
     exact = {"rows": rows, "bytes": 0, "age": 0, "cents": 0, "incomes": 0}
     writer = None
     for number, start in enumerate(range(0, rows, PIECE)):
-        made = piece(rng, min(PIECE, rows - start))
-        table = arrow_of(made)
+        columns = piece(rng, min(PIECE, rows - start))
+        table = arrow_of(columns)
         if number % FILE == 0:
             if writer is not None:
                 writer.close()
             writer = pq.ParquetWriter(folder / f"part-{number // FILE:04}.parquet", table.schema)
         writer.write_table(table)
-        places = (made["region"], made["age"] // 20, made["education"], made["year"], made["insured"] * 1)
-        cells += np.bincount(np.ravel_multi_index(places, shape), minlength=len(cells))
-        held = made["income"][made["income"] >= 0]
+        indices = (
+            columns["region"],
+            columns["age"] // 20,
+            columns["education"],
+            columns["year"],
+            columns["insured"] * 1,
+        )
+        cells += np.bincount(np.ravel_multi_index(indices, shape), minlength=len(cells))
+        incomes = columns["income"][columns["income"] >= 0]
         exact["bytes"] += table.nbytes
-        exact["age"] += int(made["age"].sum())
-        exact["cents"] += int(held.sum())
-        exact["incomes"] += len(held)
+        exact["age"] += int(columns["age"].sum())
+        exact["cents"] += int(incomes.sum())
+        exact["incomes"] += len(incomes)
     writer.close()
     exact["cells"] = cells.tolist()
     known.write_text(json.dumps(exact))
@@ -190,8 +196,8 @@ ENGINES = {"polars": polars, "duckdb": duckdb, "dask": dask}
 def timed(call: Callable[[], Any]) -> tuple[Any, str]:
     """The result of a call, and its seconds: on the clock, and of all processors together."""
     start, used = time.perf_counter(), time.process_time()
-    found = call()
-    return found, f"{time.perf_counter() - start:>8.2f}{time.process_time() - used:>11.2f}"
+    result = call()
+    return result, f"{time.perf_counter() - start:>8.2f}{time.process_time() - used:>11.2f}"
 
 
 def release(folder: Path, engine: str, exact: dict[str, Any], epsilon: float, rng: int | None) -> None:
@@ -210,21 +216,21 @@ def release(folder: Path, engine: str, exact: dict[str, Any], epsilon: float, rn
     }
     print(f"{'':<24}{'release':>8}{'processors':>11}{'own query':>11}{'processors':>11}   (seconds)")
     print(f"{'protect':<24}{took}")
-    found = {}
+    results = {}
     for name, call in releases.items():
-        found[name], took = timed(call)
+        results[name], took = timed(call)
         print(f"{name:<24}{took}   {timed(own[name])[1]}")
 
-    table = found["table of five columns"]
+    table = results["table of five columns"]
     error = np.abs(table.to_numpy().ravel() - exact["cells"])
     stated = table.dp.metadata.error["plus_minus"]
     print(f"\ntable: {table.size} cells of {exact['rows'] / table.size:,.0f} records on average")
     within = (error <= stated).mean()
     print(f"stated error, 95 %: {stated:g}; cells within: {within:.1%}; largest: {error.max():g}")
-    means = found["means"].dp.interval()
+    means = results["means"].dp.interval()
     means["exact"] = [exact["age"] / exact["rows"], exact["cents"] / 100 / exact["incomes"]]
     print(f"\n{means.to_string()}")
-    print(f"\n{found['mean income by region'].round(2).to_string()}")
+    print(f"\n{results['mean income by region'].round(2).to_string()}")
     print(f"\n{private.dp.budget}")
 
 
@@ -247,25 +253,25 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=2048, help="MiB of memory (default: 2048)")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seed", type=int, help="repeats the noise: for tests, never for real releases")
-    asked = parser.parse_args()
-    if asked.rows < 1:
+    options = parser.parse_args()
+    if options.rows < 1:
         parser.error("--rows must be at least 1")
-    if asked.keep and asked.folder is None:
+    if options.keep and options.folder is None:
         parser.error("--keep needs --folder")
     with contextlib.ExitStack() as stack:
-        parent = asked.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder = parent / f"rows-{asked.rows}"
-        if not asked.keep:
+        parent = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = parent / f"rows-{options.rows}"
+        if not options.keep:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        exact = make(folder, asked.rows)
+        exact = make(folder, options.rows)
         size = sum(file.stat().st_size for file in folder.iterdir())
-        print(f"{asked.rows:,} rows of seven columns")
+        print(f"{options.rows:,} rows of seven columns")
         print(f"{size / 2**20:,.0f} MiB of Parquet, {exact['bytes'] / 2**20:,.0f} MiB as Arrow tables")
         print(f"peak memory so far: {peak():,.0f} MiB")
-        print(f"{asked.engine} {version(asked.engine)}, Python {platform.python_version()}\n")
-        release(folder, asked.engine, exact, asked.epsilon, asked.seed)
-    print(f"\npeak memory of this process: {peak():,.0f} MiB (limit {asked.limit:,.0f} MiB)")
-    if peak() > asked.limit:
+        print(f"{options.engine} {version(options.engine)}, Python {platform.python_version()}\n")
+        release(folder, options.engine, exact, options.epsilon, options.seed)
+    print(f"\npeak memory of this process: {peak():,.0f} MiB (limit {options.limit:,.0f} MiB)")
+    if peak() > options.limit:
         raise SystemExit("That is more than the limit.")
 
 

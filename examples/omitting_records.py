@@ -83,10 +83,10 @@ class Size:
     @classmethod
     def of(cls, repetitions: int, *, full: bool) -> "Size":
         """The study of the options."""
-        grid = [round(place / 10, 1) for place in range(1, 10)]
+        grid = [round(number / 10, 1) for number in range(1, 10)]
         pairs = tuple((m, M) for m in grid for M in grid if m <= M)
         if full:
-            rates = tuple(round(place / 100, 2) for place in range(1, 100))
+            rates = tuple(round(number / 100, 2) for number in range(1, 100))
             return cls(500, 2000, 500, 20, rates, pairs, every_point=True)
         few = max(repetitions // 4, 2)
         if repetitions >= 100:
@@ -145,14 +145,14 @@ def folder_of(argument: str | None) -> Path:
 
 def tables(folder: Path) -> list[Data]:
     """Adult and the census, those of them that are there; else a health survey."""
-    found = []
+    datasets = []
     for name, file in (("adult", "adult.csv.gz"), ("census", "census_casc.csv")):
         if (folder / file).is_file():
             frame = pd.read_csv(folder / file, skipinitialspace=True)
-            found.append(Data.of(name, frame, BOUNDS[name]))
-    if not found:
-        found.append(Data.of("survey", survey(), BOUNDS["survey"]))
-    return found
+            datasets.append(Data.of(name, frame, BOUNDS[name]))
+    if not datasets:
+        datasets.append(Data.of("survey", survey(), BOUNDS["survey"]))
+    return datasets
 
 
 def survey() -> pd.DataFrame:
@@ -192,17 +192,17 @@ Found = Iterator[tuple[str, pd.DataFrame]]
 
 def means(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
     """The paper's NoisyAverage with Laplace and Gaussian noise, and the centred mean of `pdprivacy`."""
-    for one in data:
+    for dataset in data:
         ways = {
             "NoisyAverage, Laplace": ("noisy_average", {}),
-            "NoisyAverage, Gaussian": ("noisy_average", {"mechanism": "gaussian", "delta": one.delta}),
+            "NoisyAverage, Gaussian": ("noisy_average", {"mechanism": "gaussian", "delta": dataset.delta}),
             "centred mean, Laplace": ("mean", {}),
         }
-        for column in one.columns:
+        for column in dataset.columns:
             for way, (statistic, options) in ways.items():
                 yield (
-                    f"{one.name}, {column}: {way}",
-                    one.private.dp.compare_sampling(
+                    f"{dataset.name}, {column}: {way}",
+                    dataset.private.dp.compare_sampling(
                         statistic, column, epsilon=EPSILONS, rates=size.rates, repetitions=size.mean, rng=rng,
                         **options,
                     ),
@@ -211,15 +211,15 @@ def means(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
 
 def modes(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
     """Four ways to find the mode; of the census no value is the most frequent one."""
-    for one in data:
-        if one.name == "census":
+    for dataset in data:
+        if dataset.name == "census":
             continue
-        for column in one.columns:
+        for column in dataset.columns:
             for way, options in MODES.items():
-                slack = {"delta": one.delta} if options.get("noise") == "gaussian" else {}
+                slack = {"delta": dataset.delta} if options.get("noise") == "gaussian" else {}
                 yield (
-                    f"{one.name}, {column}: mode by {way}",
-                    one.private.dp.compare_sampling(
+                    f"{dataset.name}, {column}: mode by {way}",
+                    dataset.private.dp.compare_sampling(
                         "mode", column, epsilon=EPSILONS, rates=size.rates, repetitions=size.mode, rng=rng,
                         **options, **slack,
                     ),
@@ -227,32 +227,32 @@ def modes(data: list[Data], size: Size, rng: np.random.Generator) -> Found:
 
 
 def clusters(data: Data, size: Size, rng: np.random.Generator) -> Found:
-    found = data.private.dp.compare_sampling(
+    comparison = data.private.dp.compare_sampling(
         "kmeans", None, 5, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmeans, rng=rng
     )
-    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", found
+    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", comparison
 
 
 def medians(private: pdprivacy.ProtectedFrame, size: Size, rng: np.random.Generator) -> Found:
-    found = private.dp.compare_sampling(
+    comparison = private.dp.compare_sampling(
         "kmedian", None, 4, epsilon=EPSILONS, rates=size.rates, repetitions=size.kmedian, rng=rng
     )
-    yield "four clouds: k-median, k = 4", found
+    yield "four clouds: k-median, k = 4", comparison
 
 
-def print_sampling(title: str, found: pd.DataFrame) -> None:
+def print_sampling(title: str, comparison: pd.DataFrame) -> None:
     """Errors by rate and epsilon, and how often the interval of the difference is above or below 0."""
-    heading(f"CONFIDENTIAL: {title} ({found.attrs['dp']['error']})")
-    percent = found.attrs["dp"]["error"].startswith(("mean percent", "probability"))
-    shown = found["error"].unstack("epsilon").rename(lambda rate: f"{rate:g}")
-    shown.loc["all records"] = found["without"].groupby("epsilon").first()
+    heading(f"CONFIDENTIAL: {title} ({comparison.attrs['dp']['error']})")
+    percent = comparison.attrs["dp"]["error"].startswith(("mean percent", "probability"))
+    errors = comparison["error"].unstack("epsilon").rename(lambda rate: f"{rate:g}")
+    errors.loc["all records"] = comparison["without"].groupby("epsilon").first()
     factor, digits = (100, "{:.3f} %") if percent else (1, "{:.4f}")
-    print((shown * factor).rename_axis("rate").to_string(float_format=digits.format))
-    say_verdict(found)
+    print((errors * factor).rename_axis("rate").to_string(float_format=digits.format))
+    say_verdict(comparison)
 
 
-def say_verdict(found: pd.DataFrame) -> None:
-    known = found.dropna(subset="error")
+def say_verdict(comparison: pd.DataFrame) -> None:
+    known = comparison.dropna(subset="error")
     worse = int(known["worse"].sum())
     better = int((known["difference_upper"] < 0).sum())
     print(
@@ -260,8 +260,8 @@ def say_verdict(found: pd.DataFrame) -> None:
         f"{len(known) - worse - better}"
     )
     rising = [
-        bool((np.diff(one["error"].to_numpy()) < 0).all())
-        for _, one in known.groupby("epsilon")
+        bool((np.diff(group["error"].to_numpy()) < 0).all())
+        for _, group in known.groupby("epsilon")
         if "rate" in known.index.names
     ]
     if rising:
@@ -273,28 +273,28 @@ def say_verdict(found: pd.DataFrame) -> None:
 
 def suppressed(tables: list[Data], data: Data, size: Size, rng: np.random.Generator) -> Found:
     """The paper's Figure 3: the mean and the mode of a column, and k-means."""
-    one, column = tables[0], tables[0].columns[0]
+    dataset, column = tables[0], tables[0].columns[0]
     by = {"epsilon": EPSILONS, "spreads": size.spreads, "rng": rng}
-    compare = one.private.dp.compare_suppression
-    name = f"{one.name}, {column}"
+    compare = dataset.private.dp.compare_suppression
+    name = f"{dataset.name}, {column}"
     yield f"{name}: NoisyAverage, Laplace", compare("noisy_average", column, repetitions=size.mean, **by)
     yield (
         f"{name}: mode by noisy max, Laplace",
         compare("mode", column, repetitions=size.mode, mechanism="noisy_max", **by),
     )
-    found = data.private.dp.compare_suppression("kmeans", None, 5, repetitions=size.kmeans, **by)
-    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", found
+    comparison = data.private.dp.compare_suppression("kmeans", None, 5, repetitions=size.kmeans, **by)
+    yield f"{len(data.columns)} columns of {data.rows:,} records: DPLloyd, k = 5", comparison
 
 
-def print_suppression(title: str, found: pd.DataFrame) -> None:
+def print_suppression(title: str, comparison: pd.DataFrame) -> None:
     """The paper's sign: positive where suppression is better."""
-    percent = found.attrs["dp"]["error"].startswith(("mean percent", "probability"))
+    percent = comparison.attrs["dp"]["error"].startswith(("mean percent", "probability"))
     heading(f"CONFIDENTIAL: {title}, error of all records minus that after suppression")
-    gains = -found["difference"].unstack("epsilon").rename(index="{:g}".format, columns="{:g}".format)
+    gains = -comparison["difference"].unstack("epsilon").rename(index="{:g}".format, columns="{:g}".format)
     factor, digits = (100, "{:+.3f} pp") if percent else (1, "{:+.4f}")
     print((gains * factor).to_string(float_format=digits.format, na_rep="-"))
-    say_verdict(found)
-    helped = found[found["difference_upper"] < 0]
+    say_verdict(comparison)
+    helped = comparison[comparison["difference_upper"] < 0]
     for (epsilon, m, M), row in helped.iterrows():
         print(
             f"better at epsilon {epsilon:g}, m = {m:g}, M = {M:g}: "
@@ -307,8 +307,8 @@ def print_suppression(title: str, found: pd.DataFrame) -> None:
 
 def contour(step: int = 1) -> dict[float, pd.DataFrame]:
     """The epsilon of the whole over (m, M), for releases of epsilon 0 (what the choice costs), 0.5, 1, 2."""
-    grid = [round(place / 100, 2) for place in range(step, 100, step)]
-    found = {}
+    grid = [round(percent / 100, 2) for percent in range(step, 100, step)]
+    contours = {}
     for epsilon in (0, 0.5, 1, 2):
         rows = {
             m: [
@@ -317,15 +317,15 @@ def contour(step: int = 1) -> dict[float, pd.DataFrame]:
             ]
             for m in grid
         }
-        found[float(epsilon)] = pd.DataFrame.from_dict(rows, orient="index", columns=grid).rename_axis("m")
-    return found
+        contours[float(epsilon)] = pd.DataFrame.from_dict(rows, orient="index", columns=grid).rename_axis("m")
+    return contours
 
 
-def print_contour(found: dict[float, pd.DataFrame]) -> None:
-    for epsilon, table in found.items():
+def print_contour(contours: dict[float, pd.DataFrame]) -> None:
+    for epsilon, table in contours.items():
         heading(f"epsilon of the whole, for releases of the part of epsilon {epsilon:g}, by m (rows) and M")
-        places = [value for value in table.index if round(100 * value) % 10 == 0]
-        print(table.loc[places, places].to_string(float_format="{:.3f}".format, na_rep=""))
+        levels = [value for value in table.index if round(100 * value) % 10 == 0]
+        print(table.loc[levels, levels].to_string(float_format="{:.3f}".format, na_rep=""))
         if epsilon:
             less = np.array([(table[M][m] <= epsilon) for m, M in pairs_of(table)])
             print(f"amplified (at most {epsilon:g}) at {less.sum()} of {len(less)} pairs")
@@ -344,20 +344,20 @@ def farthest(table: pd.DataFrame, epsilon: float) -> str:
     return f"m = {m:g}, M = {M:g}"
 
 
-def contours_rise(found: dict[float, pd.DataFrame]) -> bool:
+def contours_rise(contours: dict[float, pd.DataFrame]) -> bool:
     """Whether epsilon rises in M for each m, as soon as M is above m."""
-    rows = (table.loc[m].dropna().to_numpy()[1:] for table in found.values() for m in table.index)
+    rows = (table.loc[m].dropna().to_numpy()[1:] for table in contours.values() for m in table.index)
     return all(later >= earlier - 1e-9 for row in rows for earlier, later in pairwise(row))
 
 
 # ---------------------------------------------------------------- 5. pictures
 
 
-def picture_contour(found: dict[float, pd.DataFrame], path: Path) -> None:
-    figure, axes = plt.subplots(1, len(found), figsize=(12, 3.2), layout="constrained", sharey=True)
+def picture_contour(contours: dict[float, pd.DataFrame], path: Path) -> None:
+    figure, axes = plt.subplots(1, len(contours), figsize=(12, 3.2), layout="constrained", sharey=True)
     levels = [0, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128]
     steps = BoundaryNorm(levels, 256)
-    for ax, (epsilon, table) in zip(axes, found.items(), strict=True):
+    for ax, (epsilon, table) in zip(axes, contours.items(), strict=True):
         shape = ax.contourf(table.index, table.columns, table.T, levels, norm=steps, cmap="YlOrRd")
         if epsilon:
             ax.contourf(table.index, table.columns, table.T, [-1, epsilon], colors=["#0072B2"])
@@ -368,9 +368,9 @@ def picture_contour(found: dict[float, pd.DataFrame], path: Path) -> None:
     save(figure, path)
 
 
-def picture(title: str, found: pd.DataFrame, path: Path) -> None:
+def picture(title: str, comparison: pd.DataFrame, path: Path) -> None:
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    found.dp.plot(ax)
+    comparison.dp.plot(ax)
     ax.set_title(title, fontsize=10)
     save(figure, path)
 
@@ -404,23 +404,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.pictures is not None:
         options.pictures.mkdir(parents=True, exist_ok=True)
 
-    def show(kind: str, found: Found, say: Callable[[str, pd.DataFrame], None]) -> None:
-        for title, frame in found:
+    def show(kind: str, comparisons: Found, say: Callable[[str, pd.DataFrame], None]) -> None:
+        for title, frame in comparisons:
             say(title, frame)
             if options.pictures is not None:
                 picture(title, frame, options.pictures / file_of(kind, title))
 
     if "contour" in options.only:
-        found = contour(1 if options.full or options.repetitions >= 100 else 5)
-        print_contour(found)
-        print(f"\nepsilon rises with M for each m above it: {'yes' if contours_rise(found) else 'no'}")
+        results = contour(1 if options.full or options.repetitions >= 100 else 5)
+        print_contour(results)
+        print(f"\nepsilon rises with M for each m above it: {'yes' if contours_rise(results) else 'no'}")
         if options.pictures is not None:
-            picture_contour(found, options.pictures / "contour.png")
+            picture_contour(results, options.pictures / "contour.png")
     data = tables(folder)
-    for one in data:
-        print(f"\n{one.name}: {one.rows:,} records, columns {', '.join(one.columns)}")
+    for dataset in data:
+        print(f"\n{dataset.name}: {dataset.rows:,} records, columns {', '.join(dataset.columns)}")
     # each experiment has a seed of its own, so that it can be repeated alone
-    seeds = {name: np.random.default_rng([options.seed, place]) for place, name in enumerate(NAMES)}
+    seeds = {name: np.random.default_rng([options.seed, number]) for number, name in enumerate(NAMES)}
     if "mean" in options.only:
         show("mean", means(data, size, seeds["mean"]), print_sampling)
     if "mode" in options.only:
@@ -431,8 +431,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         clouds = four_clouds(options.seed, every_point=size.every_point)
         show("kmedian", medians(clouds, size, seeds["kmedian"]), print_sampling)
     if "suppression" in options.only:
-        found = suppressed(data, numeric(folder, size.records), size, seeds["suppression"])
-        show("suppression", found, print_suppression)
+        results = suppressed(data, numeric(folder, size.records), size, seeds["suppression"])
+        show("suppression", results, print_suppression)
 
 
 if __name__ == "__main__":

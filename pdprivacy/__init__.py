@@ -115,10 +115,10 @@ else:  # a type checker would take any name for one that is there
 class _FirstUse:
     """The attribute ``dp`` of pandas objects until its first use, which imports the accessors."""
 
-    def __get__(self, thing: _typing.Any, owner: _typing.Any) -> _typing.Any:
+    def __get__(self, instance: _typing.Any, owner: _typing.Any) -> _typing.Any:
         __tracebackhide__ = _rich_traceback_omit = True
         _importlib.import_module("pdprivacy.accessor")  # which puts them in this place
-        return (owner if thing is None else thing).dp
+        return (owner if instance is None else instance).dp
 
 
 if "pdprivacy.accessor" not in _sys.modules:  # a reload leaves the accessors in their place

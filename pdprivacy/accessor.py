@@ -95,10 +95,10 @@ class _Late:
         self._owner, self._name, self._make = owner, name, make
         setattr(owner, name, self)
 
-    def __get__(self, thing: object, kind: type) -> Any:
+    def __get__(self, instance: object, kind: type) -> Any:
         method = self._make(self._name)
         setattr(self._owner, self._name, method)
-        return method if thing is None else method.__get__(thing)
+        return method if instance is None else method.__get__(instance)
 
 
 def _public(kind: type) -> list[str]:
@@ -559,8 +559,8 @@ class _Attribute:
     def __init__(self, accessor: Callable[[Any], _Accessor]) -> None:
         self._accessor = accessor
 
-    def __get__(self, thing: object, kind: type) -> Any:
-        return self._accessor if thing is None else self._accessor(thing)
+    def __get__(self, instance: object, kind: type) -> Any:
+        return self._accessor if instance is None else self._accessor(instance)
 
 
 def _register() -> None:

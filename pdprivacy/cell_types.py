@@ -105,8 +105,8 @@ def label_types(column: Column) -> frozenset[str] | None:
     """
     if column.categories is None:
         return None
-    found = {cell_type_name(label) for label in column.categories}
-    return frozenset(found | {NUMBERS, TRUTH} if found & {NUMBERS, TRUTH} else found)
+    types = {cell_type_name(label) for label in column.categories}
+    return frozenset(types | {NUMBERS, TRUTH} if types & {NUMBERS, TRUTH} else types)
 
 
 def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> None:

@@ -42,13 +42,13 @@ def whole(
         if (least is None or number >= least) and (most is None or number <= most):
             return number
     if most is not None:
-        wanted = f"a whole number from {least} to {most if most <= 10**9 else format(float(most), 'g')}"
+        expected = f"a whole number from {least} to {most if most <= 10**9 else format(float(most), 'g')}"
     elif least == 1:
-        wanted = "a positive whole number"
+        expected = "a positive whole number"
     else:
         known = least is not None and abs(least) < 10**20  # longer ones may have no text
-        wanted = "a whole number" + (f" of at least {least}" if known else "")
-    raise ParameterError(f"{name!r} must be {wanted} (got {got(value)}).", hint)
+        expected = "a whole number" + (f" of at least {least}" if known else "")
+    raise ParameterError(f"{name!r} must be {expected} (got {got(value)}).", hint)
 
 
 def real(
@@ -87,14 +87,14 @@ def _real(value: Any) -> float:
         return math.nan
 
 
-def fractions(*, width: Any = None, **given: Any) -> None:
+def fractions(*, width: Any = None, **values: Any) -> None:
     """Positive Fractions or whole numbers, by name; ``width`` may be None.
 
     >>> fractions(epsilon=2, width=1)
     """
     if width is not None:
-        given["width"] = width
-    for name, value in given.items():
+        values["width"] = width
+    for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
             raise ParameterError(
                 f"{name!r} must be a positive Fraction (got {got(value)}).", f"Fraction({name})."

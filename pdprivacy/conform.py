@@ -439,9 +439,11 @@ _TEXT = ("str", "string", "string[pyarrow]", "large_string[pyarrow]")
 
 def _is_declared_label(values: pd.Series[Any], categories: tuple[Any, ...]) -> Mask:
     """Return a mask of the declared labels, compared by hash and equality, as the engine does."""
-    places = label_positions(categories)
+    positions = label_positions(categories)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        is_declared = np.array([*(label_position(label, places) for label in values.cat.categories), -1]) >= 0
+        is_declared = (
+            np.array([*(label_position(label, positions) for label in values.cat.categories), -1]) >= 0
+        )
         return is_declared[values.cat.codes.to_numpy()]
     if values.dtype != object and str(values.dtype) not in _TEXT:
         values = pd.Series(np.asarray(values.array, dtype=object), dtype=object)
@@ -451,7 +453,7 @@ def _is_declared_label(values: pd.Series[Any], categories: tuple[Any, ...]) -> M
             return np.asarray(values.isin(list(categories)).to_numpy(dtype=bool))
         except Exception:  # cells without a hash, or labels that this dtype cannot hold
             pass
-    return np.array([label_position(cell, places) >= 0 for cell in values], dtype=bool)
+    return np.array([label_position(cell, positions) >= 0 for cell in values], dtype=bool)
 
 
 def _of_other_types(values: pd.Series[Any], column: Column, unknown: Mask) -> Mask:

@@ -422,10 +422,10 @@ class _Discrete(Distribution):
         with np.errstate(invalid="ignore"):
             below = np.ceil(-1 - self.reach(q))
             k = np.where(q <= self.tail(0), below, np.maximum(np.ceil(self.reach(1 - q)), 0.0))
-            found = k.copy()
+            smallest = k.copy()
             for near in (k + 1, k, k - 1):
-                found = np.where(np.isfinite(k) & (self.cdf(near) >= q), near, found)
-        return np.asarray(found + 0.0)
+                smallest = np.where(np.isfinite(k) & (self.cdf(near) >= q), near, smallest)
+        return np.asarray(smallest + 0.0)
 
     def central(self, level: float) -> float:
         """Return the smallest integer within which, on both sides of zero, lies at least ``level``."""
@@ -498,8 +498,8 @@ class DiscreteLaplace(_Discrete):
         longest = min(TABLE, float(np.max(t, initial=0.0, where=np.isfinite(t))))
         terms = np.arange(1.0, longest + 1)
         table = np.concatenate([[0.0], np.cumsum(terms**k * np.exp(-terms / self.b))])
-        place = np.minimum(t, len(table) - 1).astype(np.int64)
-        return np.asarray(self.mass * np.where(t < len(table), table[place], closed))
+        index = np.minimum(t, len(table) - 1).astype(np.int64)
+        return np.asarray(self.mass * np.where(t < len(table), table[index], closed))
 
 
 SMOOTH = 2.0**14
@@ -566,8 +566,8 @@ class DiscreteNormal(_Discrete):
         if self._continuous is not None:
             return np.asarray(np.ceil(self._continuous.reach(tail) - 0.5))
         tails = _discrete_normal_tails(self.sigma)
-        place = np.searchsorted(-tails, -np.asarray(tail, dtype=np.float64))
-        return np.where(np.asarray(tail) > 0, place.astype(np.float64), np.inf)
+        index = np.searchsorted(-tails, -np.asarray(tail, dtype=np.float64))
+        return np.where(np.asarray(tail) > 0, index.astype(np.float64), np.inf)
 
     def moment(self, k: int, t: ArrayLike) -> Floats:
         """Return the mean of x^k over 1..t."""

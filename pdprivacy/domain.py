@@ -64,11 +64,11 @@ def _is_list(value: Any) -> bool:
     return hasattr(value, "__iter__") and not isinstance(value, str)
 
 
-def _number(value: Any, column: Hashable, what: str) -> int | float:
+def _number(value: Any, column: Hashable, attribute: str) -> int | float:
     if is_number(value) and finite(value):
         scalar = plain(value)
         return int(scalar) if isinstance(scalar, numbers.Integral) else float(scalar)
-    raise DeclarationError(f"{what} of column {column!r} must be finite numbers (got {kind(value)}).")
+    raise DeclarationError(f"{attribute} of column {column!r} must be finite numbers (got {kind(value)}).")
 
 
 class _Kept:
@@ -233,10 +233,10 @@ class Column(_Kept):
         if self.categories is None:
             lower = 0 if self.lower is None else self.lower
             upper = 1 if self.upper is None else self.upper
-            held = tuple(label for label in (False, True) if lower <= label <= upper)
-            if not held:
+            labels = tuple(label for label in (False, True) if lower <= label <= upper)
+            if not labels:
                 raise DeclarationError(f"the bounds of the boolean column {self.name!r} must hold 0 or 1.")
-            set_field(self, "categories", held)
+            set_field(self, "categories", labels)
         assert self.categories is not None
         set_field(self, "lower", int(min(self.categories)))
         set_field(self, "upper", int(max(self.categories)))
@@ -348,8 +348,8 @@ class Column(_Kept):
             edges = [number_text(edge) for edge in self.bins]
             last = len(edges) - 2
             return tuple(
-                f"[{left}, {right}{']' if place == last else ')'}"
-                for place, (left, right) in enumerate(pairwise(edges))
+                f"[{left}, {right}{']' if index == last else ')'}"
+                for index, (left, right) in enumerate(pairwise(edges))
             )
         labels = self.enumerated()
         if not isinstance(labels, str):
@@ -415,9 +415,9 @@ def values_text(column: Column) -> str:
     ('0 to 120', 'False, True')
     """
     if column.categories is not None:
-        shown = [repr(label) for label in column.categories[:6]]
-        more = len(column.categories) - len(shown)
-        return ", ".join(shown) + (f", ... ({more} more)" if more else "")
+        labels = [repr(label) for label in column.categories[:6]]
+        more = len(column.categories) - len(labels)
+        return ", ".join(labels) + (f", ... ({more} more)" if more else "")
     low, high = ("" if end is None else column.end_text(end) for end in (column.lower, column.upper))
     if not low:
         return f"up to {high}" if high else ""
@@ -427,14 +427,14 @@ def values_text(column: Column) -> str:
 def undeclared(domain: Domain, name: Hashable) -> DeclarationError:
     """Return the error for a name that no declared column has."""
     declared = ", ".join(repr(column) for column in domain.names) or "none"
-    meant: object = nearest(name, domain.names)
-    if isinstance(name, tuple) and name and all(one in domain for one in name):
-        meant = list(name)  # a tuple is one label, as in pandas
-    shown = got(name)
-    literal = shown != kind(name)  # a tuple may be a row
+    suggestion: object = nearest(name, domain.names)
+    if isinstance(name, tuple) and name and all(label in domain for label in name):
+        suggestion = list(name)  # a tuple is one label, as in pandas
+    text = got(name)
+    literal = text != kind(name)  # a tuple may be a row
     return DeclarationError(
-        f"column {shown} is not declared for release (declared: {declared})."
-        f"{f' Did you mean {meant!r}?' if meant else ''}",
+        f"column {text} is not declared for release (declared: {declared})."
+        f"{f' Did you mean {suggestion!r}?' if suggestion else ''}",
         declaration_hint(name if literal else "NAME", None),
     )
 

@@ -97,12 +97,12 @@ def got(value: object) -> str:
     ("'abc'", '-1', 'list', 'str')
     """
     if type(value) is int:
-        shown = abs(value) < 10**SHOWN
+        is_literal = abs(value) < 10**SHOWN
     elif type(value) is str:
-        shown = len(value) <= 3 * SHOWN
+        is_literal = len(value) <= 3 * SHOWN
     else:
-        shown = type(value) in (bool, float, type(None))
-    return repr(value) if shown else kind(value)
+        is_literal = type(value) in (bool, float, type(None))
+    return repr(value) if is_literal else kind(value)
 
 
 def kind(value: object) -> str:
@@ -120,11 +120,11 @@ def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
     >>> check_one_of("average", "cells", ("cells", "records", None))
     """
     if not (value is None or isinstance(value, str)) or value not in known:
-        names = [one for one in known if one is not None]
-        meant = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
+        names = [option for option in known if option is not None]
+        matches = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
         raise ParameterError(
             f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
-            f'{name}="{meant[0]}"' if meant else None,
+            f'{name}="{matches[0]}"' if matches else None,
         )
 
 
@@ -148,14 +148,14 @@ class PrivacyError(Exception):
         while entry is not None:
             frames.append(entry)
             entry = entry.tb_next
-        kept: TracebackType | None = None
-        for one in reversed(frames):
-            if one.tb_frame.f_locals.get("__tracebackhide__") is not True:
-                kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+        visible: TracebackType | None = None
+        for frame in reversed(frames):
+            if frame.tb_frame.f_locals.get("__tracebackhide__") is not True:
+                visible = TracebackType(visible, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
         shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if shell is None:
-            return traceback.format_exception(type(self), self, kept)
-        return shell.InteractiveTB.structured_traceback(type(self), self, kept)
+            return traceback.format_exception(type(self), self, visible)
+        return shell.InteractiveTB.structured_traceback(type(self), self, visible)
 
 
 class ParameterError(PrivacyError, ValueError):

@@ -66,7 +66,7 @@ UP, DOWN = _limited(ROUND_CEILING), _limited(ROUND_FLOOR)
 
 def decimals_of_product(*factors: Fraction) -> Context:
     """Return a context for numbers as small as the product of ``factors``, to ``KEPT`` correct digits."""
-    bits = (max(0, one.denominator.bit_length() - one.numerator.bit_length() + 1) for one in factors)
+    bits = (max(0, factor.denominator.bit_length() - factor.numerator.bit_length() + 1) for factor in factors)
     return decimals(KEPT + 20 + sum(bits) // 3)
 
 

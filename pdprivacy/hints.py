@@ -149,9 +149,9 @@ def nearest(name: object, known: Iterable[object]) -> str | None:
     """
     if not isinstance(name, str):
         return None
-    texts = {one.lower(): one for one in known if isinstance(one, str)}
-    found = difflib.get_close_matches(name.strip().lower(), list(texts), n=1, cutoff=0.7)
-    return texts[found[0]] if found else None
+    texts = {text.lower(): text for text in known if isinstance(text, str)}
+    matches = difflib.get_close_matches(name.strip().lower(), list(texts), n=1, cutoff=0.7)
+    return texts[matches[0]] if matches else None
 
 
 def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.dp") -> UnknownNameError:
@@ -162,8 +162,8 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
     Hint: private.dp.mean("age", epsilon=0.1)
     """
     offered = list(known)
-    meant = next((one for one, words in _OTHER_WORDS.items() if name in words.split()), name)
-    close = meant if meant in offered else nearest(meant, offered)
+    intended = next((method for method, words in _OTHER_WORDS.items() if name in words.split()), name)
+    close = intended if intended in offered else nearest(intended, offered)
     if close is not None:
         hint = _example(close, prefix)
     else:
@@ -232,7 +232,9 @@ def misuse(
     if "too many positional" in text:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         placed = [
-            one.name for one in signature.parameters.values() if one.kind in kinds and one.name in known
+            parameter.name
+            for parameter in signature.parameters.values()
+            if parameter.kind in kinds and parameter.name in known
         ]
         first = " and ".join(map(repr, placed)) or "nothing"
         return ArgumentError(f"{name!r} takes {first} by position, and all other arguments by name.", hint)

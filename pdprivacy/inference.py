@@ -317,10 +317,10 @@ def _order(index: pd.Index[Any], target: pd.Index[Any]) -> NDArray[np.intp] | No
     if not (index.is_unique and target.is_unique):
         return None
     try:
-        places = index.get_indexer(target)
+        positions = index.get_indexer(target)
     except (TypeError, ValueError):  # labels of kinds that have no order, or no equality
         return None
-    return None if bool((places < 0).any()) else places
+    return None if bool((positions < 0).any()) else positions
 
 
 def _collected(released: Released | Sequence[Released]) -> _Sets:
@@ -392,10 +392,10 @@ def _read(released: Released) -> _Sets:
     except (TypeError, ValueError):
         raise MetadataError("The release does not hold numbers.") from None
     tops = released.columns if isinstance(released, pd.DataFrame) else None
-    places = None
+    positions = None
     if number > 1:
-        places, tops = _side_by_side(tops, number)
-    sides = _SideBySide(flat, places, tops is None)
+        positions, tops = _side_by_side(tops, number)
+    sides = _SideBySide(flat, positions, tops is None)
     error: Mapping[str, Any] = facts.error if isinstance(facts.error, Mapping) else {}
     ends = _stored(facts.value_bounds)
     if ends is None or ends.ndim == 0 or ends.shape[-1] != 2:
@@ -433,7 +433,7 @@ class _SideBySide:
         """Return numbers in the shape of the object by release."""
         if self.places is None:
             return array[np.newaxis]
-        stack = np.stack([array[:, place] for place in self.places])
+        stack = np.stack([array[:, columns] for columns in self.places])
         return stack[..., 0] if self.series else stack
 
     def spread(self, array: Floats | None) -> Floats | None:
@@ -446,10 +446,10 @@ class _SideBySide:
         return np.broadcast_to(array, self.values.shape) if fits else None
 
 
-def _stored(given: Any) -> Floats | None:
+def _stored(value: Any) -> Floats | None:
     """Numbers out of JSON, NaN for null among them; None where there is no array of numbers."""
     try:
-        return None if given is None else np.asarray(given, dtype=np.float64)
+        return None if value is None else np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         return None
 
@@ -466,20 +466,22 @@ def _side_by_side(
         raise damaged
     # compared as text: Parquet may give column labels back as text
     outer = np.array([str(label) for label in columns.get_level_values(0)], dtype=object)
-    places = [np.flatnonzero(outer == str(number_of_release)) for number_of_release in range(1, number + 1)]
+    positions = [
+        np.flatnonzero(outer == str(number_of_release)) for number_of_release in range(1, number + 1)
+    ]
     if (
-        sum(map(len, places)) != len(columns)
-        or len({len(number_of_release) for number_of_release in places}) != 1
+        sum(map(len, positions)) != len(columns)
+        or len({len(number_of_release) for number_of_release in positions}) != 1
     ):
         raise damaged
     if not isinstance(columns, pd.MultiIndex):
         if len(columns) != number:
             raise damaged
-        return places, None
-    inner = [columns[number_of_release].droplevel(0) for number_of_release in places]
-    if not all(one.equals(inner[0]) for one in inner):
+        return positions, None
+    inner = [columns[number_of_release].droplevel(0) for number_of_release in positions]
+    if not all(labels.equals(inner[0]) for labels in inner):
         raise damaged
-    return places, inner[0]
+    return positions, inner[0]
 
 
 def _sampling_variance(
@@ -561,15 +563,15 @@ def _aligned(name: str, argument: Numbers, sets: _Sets, *, least: int) -> Floats
     return numbers
 
 
-def _by_label(name: str, given: pd.Series[Any], sets: _Sets) -> Floats | None:
+def _by_label(name: str, argument: pd.Series[Any], sets: _Sets) -> Floats | None:
     """A Series in the shape of one release: by cell, or of a table by row or by column."""
-    array = doubles(given, repr(name))
-    order = _order(given.index, sets.labels())
+    array = doubles(argument, repr(name))
+    order = _order(argument.index, sets.labels())
     if order is not None:
         return array[order].reshape(sets.values.shape[1:])
     if sets.tops is None:
         return None
-    by_row, by_column = _order(given.index, sets.index), _order(given.index, sets.tops)
+    by_row, by_column = _order(argument.index, sets.index), _order(argument.index, sets.tops)
     if by_row is not None and by_column is not None:
         raise ParameterError(
             f"{name!r} may be by row or by column: the labels of both are the same.",

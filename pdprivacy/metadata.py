@@ -164,10 +164,10 @@ class Metadata:
         return np.clip(values - half, low, high), np.clip(values + half, low, high)
 
     def _repr_html_(self) -> str:
-        told = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
+        pairs = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
         rows = [
             (name, value if isinstance(value, str) else json.dumps(value, default=str))
-            for name, value in told
+            for name, value in pairs
         ]
         seeded = [markup.warning("seeded: not private")] if self.seeded is not False else []
         return markup.page(*seeded, markup.table([], rows, caption="Metadata of a release", text={1}))
@@ -204,7 +204,7 @@ def _are_floats(column: NDArray[Any]) -> bool:
 def _columns(released: Released) -> list[pd.Series[Any]]:
     if isinstance(released, pd.Series):
         return [released]
-    return [released.iloc[:, place] for place in range(released.shape[1])]
+    return [released.iloc[:, position] for position in range(released.shape[1])]
 
 
 def _numbers_in_one_array(released: Released) -> NDArray[Any] | None:
@@ -214,9 +214,9 @@ def _numbers_in_one_array(released: Released) -> NDArray[Any] | None:
     if kinds == {"i"}:
         return np.ascontiguousarray(released.to_numpy(), dtype="<i8")
     if kinds == {"f"}:
-        found = np.array(released.to_numpy(), dtype="<f8", order="C")
-        found[np.isnan(found)] = np.nan  # one bit pattern
-        return found
+        values = np.array(released.to_numpy(), dtype="<f8", order="C")
+        values[np.isnan(values)] = np.nan  # one bit pattern
+        return values
     return None
 
 
@@ -270,13 +270,13 @@ def read(released: Released) -> Metadata:
     fields = Metadata.__dataclass_fields__
     missing = [
         name
-        for name, one in fields.items()
-        if name not in stored and one.default is MISSING and one.default_factory is MISSING
+        for name, spec in fields.items()
+        if name not in stored and spec.default is MISSING and spec.default_factory is MISSING
     ]
     if missing:
         raise MetadataError(f"The release metadata lacks {', '.join(map(repr, missing))}.")
-    held: dict[str, Any] = {name: stored[name] for name in fields if name in stored}
-    return Metadata(**held)
+    values: dict[str, Any] = {name: stored[name] for name in fields if name in stored}
+    return Metadata(**values)
 
 
 def check(facts: Metadata) -> None:
@@ -322,7 +322,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_or_none(value: Any, kind: type) -> bool:
@@ -330,17 +330,17 @@ def _is_or_none(value: Any, kind: type) -> bool:
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(_is_number(one, 0) for one in value)
+    return isinstance(value, list) and len(value) == 2 and all(_is_number(number, 0) for number in value)
 
 
 def cell_labels(axes: Sequence[pd.Index[Any]]) -> pd.Index[Any]:
     """Return the label of each cell of a released object, row by row: of its row, then of its column."""
     if len(axes) == 1:
         return axes[0]
-    places = np.indices(tuple(map(len, axes))).reshape(len(axes), -1)
+    positions = np.indices(tuple(map(len, axes))).reshape(len(axes), -1)
     levels = [
-        axis.get_level_values(level).take(place)
-        for axis, place in zip(axes, places, strict=True)
+        axis.get_level_values(level).take(position)
+        for axis, position in zip(axes, positions, strict=True)
         for level in range(axis.nlevels)
     ]
     return pd.MultiIndex.from_arrays(levels, names=[name for axis in axes for name in axis.names])
@@ -415,13 +415,13 @@ def _interval_of_dates(released: Released, error: Floats, half: Floats) -> pd.Da
     """`interval` of dates, with errors as times."""
     table = released.to_frame() if isinstance(released, pd.Series) else released
     columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}
-    for place, (spread, margin) in enumerate(
+    for position, (spread, margin) in enumerate(
         zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
     ):
-        dates = table.iloc[:, place].dt.as_unit("us")
+        dates = table.iloc[:, position].dt.as_unit("us")
         width, error_of = (pd.Series(times(seconds), index=dates.index) for seconds in (margin, spread))
-        found = (dates, error_of, _known_dates(dates - width), _known_dates(dates + width))
-        for name, values in zip(columns, found, strict=True):
+        pieces = (dates, error_of, _known_dates(dates - width), _known_dates(dates + width))
+        for name, values in zip(columns, pieces, strict=True):
             columns[name].append(values)
     if isinstance(released, pd.Series):
         return pd.DataFrame({name: values[0].array for name, values in columns.items()}, index=released.index)
@@ -437,8 +437,8 @@ def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     zone: Any = dates.dt.tz
     first, last = first_and_last("us", zone)
     ends: list[Any] = [pd.Timestamp(end, unit="us", tz=zone) for end in (first, last)]
-    found: pd.Series[Any] = dates.clip(*ends)
-    return found
+    limited: pd.Series[Any] = dates.clip(*ends)
+    return limited
 
 
 # ---------------------------------------------------------------- recognition
@@ -484,7 +484,7 @@ class Recognized:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def recognized(thing: Any) -> Recognized:
+def recognized(obj: Any) -> Recognized:
     """Return the kind of an object.
 
     ``attrs`` come first, so that a release of a column named "confidential" is a release. Without them, the
@@ -494,27 +494,27 @@ def recognized(thing: Any) -> Recognized:
     >>> recognized(pd.DataFrame({"risk": [0.5]})).what
     'other'
     """
-    if not isinstance(thing, pd.DataFrame | pd.Series):
-        kind = type(thing).__name__.lower()
-        marked = getattr(thing, MARK, False) is True
+    if not isinstance(obj, pd.DataFrame | pd.Series):
+        kind = type(obj).__name__.lower()
+        marked = getattr(obj, MARK, False) is True
         return Recognized("confidential", kind, {MARK: kind}) if marked else Recognized("other")
-    stored, plan = thing.attrs.get(KEY), thing.attrs.get(PLAN)
+    stored, plan = obj.attrs.get(KEY), obj.attrs.get(PLAN)
     facts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
     if MARK in facts:
         return Recognized("confidential", printable(facts[MARK]), facts)
     if "statistic" in facts:
         return Recognized("release", facts=facts)
-    if facts == LINEAGE and isinstance(thing, pd.DataFrame):
+    if facts == LINEAGE and isinstance(obj, pd.DataFrame):
         return Recognized("lineage", facts=facts)
-    if isinstance(plan, Mapping) and isinstance(thing, pd.DataFrame):
+    if isinstance(plan, Mapping) and isinstance(obj, pd.DataFrame):
         return Recognized("plan", facts=plan)
-    kind = _kind_of_names(thing)
+    kind = _kind_of_names(obj)
     if kind:
         return Recognized("confidential", kind, {**facts, MARK: kind})
     return Recognized("other", facts=facts)
 
 
-def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
+def check_release(released: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
     """Return a release as it was made, so that it can be saved or written for readers.
 
     ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
@@ -527,18 +527,18 @@ def check_release(thing: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
     Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
     pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
     """
-    if recognized(thing).what == "confidential":
+    if recognized(released).what == "confidential":
         raise MetadataError(
             f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
             "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
         )
-    kept = as_released(thing)
-    if kept is None:
+    original = as_released(released)
+    if original is None:
         raise MetadataError(
             f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
             "take the release as it was returned; verify() tells.",
         )
-    return kept
+    return original
 
 
 def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:

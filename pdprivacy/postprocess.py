@@ -104,7 +104,7 @@ def _lines(array: Numbers, axis: int | None) -> Floats:
 def _back(lines: Floats, shape: tuple[int, ...], axis: int | None) -> Floats:
     if axis is None:
         return lines.reshape(shape)
-    moved = [size for place, size in enumerate(shape) if place != axis % len(shape)]
+    moved = [size for index, size in enumerate(shape) if index != axis % len(shape)]
     return np.moveaxis(lines.reshape(*moved, lines.shape[-1]), -1, axis)
 
 
@@ -422,9 +422,9 @@ def hierarchy(
     own = _numbers(nodes, "nodes").astype(np.float64)
     if own.shape != (tree.nodes,):
         raise ParameterError("'nodes' must hold one value for each measured node of the tree.")
-    places = np.cumsum(tree.levels)[:-1]
-    estimates = np.split(own, places)
-    spreads = np.split(_node_variances(tree, variance), places)
+    cuts = np.cumsum(tree.levels)[:-1]
+    estimates = np.split(own, cuts)
+    spreads = np.split(_node_variances(tree, variance), cuts)
     below, spreads_below = [], []  # the sum of each node's children
     for level in range(len(estimates)):
         below.append(_sum_runs(estimates[level], tree.branching))

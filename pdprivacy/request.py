@@ -118,8 +118,8 @@ class Request:
         """The same noise at another cost."""
         if cost == self.cost:
             return self
-        kept = ("mechanism", "p", "calibration", "bounding", "releases")
-        return Request(cost.epsilon, cost.delta, **{name: getattr(self, name) for name in kept})
+        names = ("mechanism", "p", "calibration", "bounding", "releases")
+        return Request(cost.epsilon, cost.delta, **{name: getattr(self, name) for name in names})
 
     @property
     def each(self) -> Pure | Approx:

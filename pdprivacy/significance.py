@@ -122,7 +122,7 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
 def _known_positions(labels: pd.Index[Any]) -> list[int]:
     """The places of the labels without null."""
     parts = [label if isinstance(label, tuple) else (label,) for label in labels]
-    return [place for place, label in enumerate(parts) if not any(pd.isna(part) for part in label)]
+    return [position for position, label in enumerate(parts) if not any(pd.isna(part) for part in label)]
 
 
 def _expected(tables: Floats) -> Floats:
@@ -198,9 +198,9 @@ def ttest_ind(
         seen.add(facts.fingerprint)
         if [str(label) for label in released.columns].count(str(column)) > 1:
             raise ParameterError(f"Two columns of the release read {str(column)!r}.", "rename one.")
-        place = _position(released.columns, column)
-        rows, mean, std = released.to_numpy(dtype=np.float64)[:, place].tolist()
-        errors = facts.error_of_each("standard_error", released.shape)[:, place]
+        position = _position(released.columns, column)
+        rows, mean, std = released.to_numpy(dtype=np.float64)[:, position].tolist()
+        errors = facts.error_of_each("standard_error", released.shape)[:, position]
         if not (rows > 10 and std > 0 and errors[0] < rows / 5 and errors[2] < LARGEST_NOISE * std):
             return Significance(
                 math.nan, math.nan, 0, "no p-value: the noise hides a standard deviation or count"
@@ -277,10 +277,10 @@ def _records(facts: Metadata, rows: Any) -> float:
             "The number of rows is not public, and 'rows' is not given.",
             f"rows=private.dropna({facts.columns!r}).dp.count(epsilon=0.1).",
         )
-    found = doubles(rows, "'rows'").ravel()
-    if found.shape != (1,) or not 10 <= found[0] < math.inf:
+    count = doubles(rows, "'rows'").ravel()
+    if count.shape != (1,) or not 10 <= count[0] < math.inf:
         raise ParameterError("'rows' must be one number, at least 10.")
-    return float(found[0])
+    return float(count[0])
 
 
 def _position(labels: pd.Index[Any], label: Hashable) -> int:

@@ -80,10 +80,10 @@ def timestamp(value: Any) -> pd.Timestamp | None:
     if not isinstance(value, dates) and not (isinstance(value, str) and DATE.match(value)):
         return None
     try:
-        found: Any = pd.Timestamp(value)
+        instant: Any = pd.Timestamp(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return None if pd.isna(found) else found
+    return None if pd.isna(instant) else instant
 
 
 def nanoseconds(instant: pd.Timestamp) -> int:
@@ -229,11 +229,11 @@ class Timeline:
             units = stored // (step // size)  # and no product that may overflow
             below, above = units < first, units > last
         else:
-            many = size // step
-            below, above = stored < -(-first // many), stored > last // many
-            units = np.where(below | above, 0, stored) * many
-        found = np.where(below | above, self.origin, units) - self.origin
-        return np.where(below, lower - 1, np.where(above, upper + 1, found)).astype(np.int64)
+            factor = size // step
+            below, above = stored < -(-first // factor), stored > last // factor
+            units = np.where(below | above, 0, stored) * factor
+        numbers = np.where(below | above, self.origin, units) - self.origin
+        return np.where(below, lower - 1, np.where(above, upper + 1, numbers)).astype(np.int64)
 
     # ------------------------------------------------------------ numbers as dates
 
@@ -245,12 +245,12 @@ class Timeline:
     def dates(self, numbers: Any) -> pd.DatetimeIndex:
         """Numbers as dates, rounded to `stored_unit`; NaT for NaN, and none outside `first_and_last`."""
         unit = self.stored_unit
-        many = int(self.units(unit))
-        origin, missing = self.origin * many, np.iinfo(np.int64).min
+        factor = int(self.units(unit))
+        origin, missing = self.origin * factor, np.iinfo(np.int64).min
         low, high = (end - origin for end in first_and_last(unit, self.zone))
         values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         stored = [
-            missing if number != number else origin + round(min(max(number * many, low), high))
+            missing if number != number else origin + round(min(max(number * factor, low), high))
             for number in values.tolist()
         ]
         return self._index(np.array(stored, dtype=np.int64), unit)
@@ -260,8 +260,8 @@ class Timeline:
         return self._index((numbers + self.origin) * int(self.units(self.stored_unit)), self.stored_unit)
 
     def _index(self, stored: Integers, unit: str) -> pd.DatetimeIndex:
-        found = pd.DatetimeIndex(stored.view(f"datetime64[{unit}]"))
-        return found if self.zone is None else found.tz_localize("UTC").tz_convert(self.zone)
+        index = pd.DatetimeIndex(stored.view(f"datetime64[{unit}]"))
+        return index if self.zone is None else index.tz_localize("UTC").tz_convert(self.zone)
 
     def text(self, number: int | float) -> str:
         """A number as the text of its date; a whole day without a time.
@@ -297,13 +297,13 @@ class Timeline:
         # as the clock shows them
         ends = self.instants(np.array([lower, upper])).tz_localize(None).to_numpy().astype("datetime64[D]")
         first, last = (_start(day, code) for day in ends)
-        many = _later(first, last, code)
-        if many > MOST_PERIODS:
+        count = _later(first, last, code)
+        if count > MOST_PERIODS:
             raise ParameterError(
-                f"the bounds hold {many} periods of freq={freq!r}, more than {MOST_PERIODS}.",
+                f"the bounds hold {count} periods of freq={freq!r}, more than {MOST_PERIODS}.",
                 "a longer period, or narrower bounds by private.clip(...)",
             )
-        starts = _starts(first, many, code)
+        starts = _starts(first, count, code)
         names = tuple(_names(starts, code))
         begin = pd.DatetimeIndex(starts.astype("datetime64[s]"))
         if self.zone is not None:
@@ -337,9 +337,9 @@ def _later(first: Any, last: Any, freq: Freq) -> int:
     return months // {"M": 1, "Q": 3, "Y": 12}[freq] + 1
 
 
-def _starts(first: Any, many: int, freq: Freq) -> Any:
+def _starts(first: Any, count: int, freq: Freq) -> Any:
     """The first days of so many periods."""
-    steps = np.arange(many)
+    steps = np.arange(count)
     if freq in ("D", "W"):
         return first + steps * (7 if freq == "W" else 1)
     return (first.astype("datetime64[M]") + steps * {"M": 1, "Q": 3, "Y": 12}[freq]).astype("datetime64[D]")

@@ -241,18 +241,24 @@ def texts_of() -> Callable[[BaseException], list[str]]:
     """Every text that an error can show: its own, its causes' and contexts', and what they carry."""
 
     def walk(error: BaseException) -> list[str]:
-        found: list[str] = []
+        texts: list[str] = []
         waiting: list[BaseException | None] = [error]
         seen: set[int] = set()
         while waiting:
-            one = waiting.pop()
-            if one is None or id(one) in seen:
+            exception = waiting.pop()
+            if exception is None or id(exception) in seen:
                 continue
-            seen.add(id(one))
-            found += [str(one), repr(one), repr(one.args), repr(vars(one)), repr(getattr(one, "object", ""))]
-            found += [str(note) for note in getattr(one, "__notes__", [])]
-            waiting += [one.__cause__, one.__context__]
-        return found
+            seen.add(id(exception))
+            texts += [
+                str(exception),
+                repr(exception),
+                repr(exception.args),
+                repr(vars(exception)),
+                repr(getattr(exception, "object", "")),
+            ]
+            texts += [str(note) for note in getattr(exception, "__notes__", [])]
+            waiting += [exception.__cause__, exception.__context__]
+        return texts
 
     return walk
 

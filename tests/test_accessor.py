@@ -117,9 +117,9 @@ RELEASED += ["verify"]
 OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
-def public(thing):
+def public(owner):
     """The completions of a prompt."""
-    return [name for name in dir(thing) if not name.startswith("_")]
+    return [name for name in dir(owner) if not name.startswith("_")]
 
 
 def test_names_are_those_of_the_functions():
@@ -173,9 +173,9 @@ def test_ipython_completes_what_applies(survey, schema):
     def completed(text):
         with completer.provisionalcompleter():
             return sorted(
-                found.text
-                for found in completes.completions(text, len(text))
-                if not found.text.startswith("_")
+                completion.text
+                for completion in completes.completions(text, len(text))
+                if not completion.text.startswith("_")
             )
 
     assert completed("df.dp.") == ["check", "protect"]
@@ -233,13 +233,15 @@ def test_parameters_are_those_of_the_function(name):
     assert rest == others
     assert method.__doc__ == function.__doc__
     assert method.__name__ == name
-    assert inspect.signature(getattr(pd.DataFrame().dp, name)).parameters.keys() == {one.name for one in rest}
+    assert inspect.signature(getattr(pd.DataFrame().dp, name)).parameters.keys() == {
+        parameter.name for parameter in rest
+    }
 
 
 @each("name", ROW_STEPS)
 def test_row_steps_are_those_of_the_frame(name):
     step, method = getattr(ProtectedFrame, name), getattr(ProtectedDP, name)
-    parameters = [list(inspect.signature(one).parameters.values())[1:] for one in (step, method)]
+    parameters = [list(inspect.signature(function).parameters.values())[1:] for function in (step, method)]
     assert parameters[0] == parameters[1]
     assert (method.__doc__, method.__name__) == (step.__doc__, name)
 
@@ -279,11 +281,11 @@ def cells_of(part):
 @pytest.mark.full(keep=8)
 @pytest.mark.parametrize(("name", "arguments", "options"), CALLS, ids=lambda value: str(value)[:40])
 def test_accessor_equals_function(survey, schema, name, arguments, options):
-    one = survey.dp.protect(schema, epsilon=100, delta=1e-3)
-    two = survey.dp.protect(schema, epsilon=100, delta=1e-3)
-    by_method = getattr(one.dp, name)(*arguments, **options)
-    module, given = (ProtectedFrame, two) if name in ROW_STEPS else (releases, find(two))
-    by_function = getattr(module, name)(given, *arguments, **options)
+    first = survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    second = survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    by_method = getattr(first.dp, name)(*arguments, **options)
+    module, subject = (ProtectedFrame, second) if name in ROW_STEPS else (releases, find(second))
+    by_function = getattr(module, name)(subject, *arguments, **options)
     if isinstance(by_function, Release):
         by_function = execute(by_function)
     assert type(by_method) is type(by_function)
@@ -323,10 +325,10 @@ def test_accessor_equals_function(survey, schema, name, arguments, options):
         pd.testing.assert_frame_equal(by_method, by_function)
     if "rng" in options and name not in ("sample", "suppress_outliers"):  # of which each has its mark
         assert by_method.attrs == by_function.attrs
-    assert one.dp.budget.spent == two.dp.budget.spent
+    assert first.dp.budget.spent == second.dp.budget.spent
     if "epsilon" in options:  # is the whole cost of the call
-        assert one.dp.budget.spent == (options["epsilon"], options.get("delta", 0))
-    assert one.dp.budget.entries["release"].tolist() == two.dp.budget.entries["release"].tolist()
+        assert first.dp.budget.spent == (options["epsilon"], options.get("delta", 0))
+    assert first.dp.budget.entries["release"].tolist() == second.dp.budget.entries["release"].tolist()
 
 
 @pytest.mark.parametrize("method", VERBS_BY_GROUP)
@@ -352,7 +354,7 @@ def test_the_public_names():
         "suppression",
     }
     offered = {name: getattr(pdprivacy, name) for name in (*public(pdprivacy), "__version__")}
-    assert {name for name, thing in offered.items() if not inspect.ismodule(thing)} == set(names) - modules
+    assert {name for name, value in offered.items() if not inspect.ismodule(value)} == set(names) - modules
 
 
 def test_every_frame_has_the_accessor():
@@ -373,8 +375,8 @@ LOADED = {
 def test_the_accessor_survives(code):
     code = f"import importlib, sys, pandas as pd, pdprivacy; {code}; print(type(pd.DataFrame().dp).__name__)"
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "DataFrameDP", done.stderr
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == "DataFrameDP", process.stderr
 
 
 WATCHED = """
@@ -402,16 +404,16 @@ print(type(pd.DataFrame().dp).__name__, lines > 100, without)
 def test_there_is_an_accessor_at_every_moment_of_the_first_use():
     """Another thread may ask for it between any two lines that put the accessors in place."""
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", WATCHED], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "DataFrameDP True []", done.stderr
+    process = subprocess.run([sys.executable, "-c", WATCHED], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == "DataFrameDP True []", process.stderr
 
 
 def test_another_accessor_called_dp_is_replaced_with_a_warning():
     code = "import pandas as pd; pd.DataFrame.dp = 1; import pdprivacy; print(pd.DataFrame.dp.__name__)"
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "DataFrameDP", done.stderr
-    assert "UserWarning: pdprivacy replaces the attribute 'dp' of DataFrame." in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == "DataFrameDP", process.stderr
+    assert "UserWarning: pdprivacy replaces the attribute 'dp' of DataFrame." in process.stderr
 
 
 def test_the_package_has_no_attribute_that_is_no_name():
@@ -504,8 +506,8 @@ def test_budgets_and_domains_are_the_objects_themselves(survey, schema):
 
 
 def test_quality_is_a_copy(private):
-    found = private.dp.quality()
-    found.loc["age", "null"] = 5
+    quality = private.dp.quality()
+    quality.loc["age", "null"] = 5
     assert private.dp.quality().loc["age", "null"] == 0
     assert private.dp.quality().loc["income", "null"] == 6
 
@@ -521,8 +523,8 @@ def test_entries_are_a_copy(private):
 
 def test_seeds_and_generators_give_the_same_numbers(survey, schema):
     private = survey.dp.protect(schema, epsilon=100)
-    first, again, other = (private.dp.mean("age", epsilon=1, rng=seed).iloc[0] for seed in (1, 1, 2))
-    assert first == again != other
+    first, repeated, other = (private.dp.mean("age", epsilon=1, rng=seed).iloc[0] for seed in (1, 1, 2))
+    assert first == repeated != other
     generated = private.dp.mean("age", epsilon=1, rng=np.random.default_rng(1)).iloc[0]
     assert generated == first
     fresh = {private.dp.mean("age", epsilon=1).iloc[0] for _ in range(3)}

@@ -58,7 +58,7 @@ def canary_schema() -> pa.DataFrameSchema:
             "name": column(str),
             "person": column(int, wide, role="identifier"),
             "member": column(bool),
-            **{f"m{place}": column(int, pa.Check.in_range(0, 999)) for place in range(3)},
+            **{f"m{number}": column(int, pa.Check.in_range(0, 999)) for number in range(3)},
             "secret": pa.Column(str),
         }
     )
@@ -76,7 +76,7 @@ def canary_frame() -> pd.DataFrame:
             "name": [CANARY, "x", "y"] * 2,
             "person": cells,
             "member": [True, False] * 3,
-            **{f"m{place}": [1, 2, 3] * 2 for place in range(3)},
+            **{f"m{number}": [1, 2, 3] * 2 for number in range(3)},
             "secret": [CANARY + str(NUMBER)] * 6,
             CANARY: cells,
         },
@@ -672,7 +672,7 @@ def check_misfit(cells, declaration, on_invalid, texts_of):
     if isinstance(INVALID[cells], pd.Series):
         frame = pd.DataFrame({"age": INVALID[cells], CANARY: [NUMBER, NUMBER]})
     budget = Budget(1)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         private, error = attempt(
             frame.dp.protect, DECLARATIONS[declaration], budget=budget, on_invalid=on_invalid
@@ -685,7 +685,7 @@ def check_misfit(cells, declaration, on_invalid, texts_of):
         assert error.hint
         for text in texts_of(error):
             assert safe(text), text
-    for warning in told:
+    for warning in recorded:
         assert safe(str(warning.message)), warning
         assert safe(repr(vars(warning.message)))
     assert len(budget.entries) <= 1
@@ -757,8 +757,8 @@ def test_a_repeated_index_changes_no_number(index):
     plain = canary_frame().reset_index(drop=True).dp.protect(canary_schema(), epsilon=100)
     odd = canary_frame().set_axis(index).dp.protect(canary_schema(), epsilon=100)
     for name in ("pay", "rent"):
-        one, two = (frame.dp.mean(name, epsilon=1, rng=1).tolist() for frame in (plain, odd))
-        assert one == two
+        plain_mean, odd_mean = (frame.dp.mean(name, epsilon=1, rng=1).tolist() for frame in (plain, odd))
+        assert plain_mean == odd_mean
     older = odd.dp.query("pay > 5").dp.count(epsilon=1, rng=1).tolist()
     assert older == plain.dp.query("pay > 5").dp.count(epsilon=1, rng=1).tolist()
 
@@ -767,42 +767,42 @@ def test_a_repeated_index_changes_no_number(index):
 
 
 def test_no_release_and_nothing_shown_holds_a_cell(canaries):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         results = every_release(canaries)
         dropped = canary_frame().dp.protect(canary_schema(), epsilon=100, neighbors="replace_one")
         results += every_release(dropped)
-    shown = [str(warning.message) for warning in told]
+    texts = [str(warning.message) for warning in recorded]
     for private in (canaries, dropped):
-        shown += [repr(private.dp), str(private.dp), repr(private.dp.budget), private.dp.budget._repr_html_()]
-        shown += [
+        texts += [repr(private.dp), str(private.dp), repr(private.dp.budget), private.dp.budget._repr_html_()]
+        texts += [
             repr(private.dp.domain),
             private.dp.domain._repr_html_(),
             repr(private),
             private._repr_html_(),
         ]
-        shown += [private.dp.budget.entries.to_csv()]
+        texts += [private.dp.budget.entries.to_csv()]
     for result in results:
-        shown += [json.dumps(result.attrs), repr(result.dp.metadata), str(result.dp), repr(result.dp)]
-        shown += [repr(list(axis)) for axis in result.axes] + [repr(axis.names) for axis in result.axes]
-    for text in shown:
+        texts += [json.dumps(result.attrs), repr(result.dp.metadata), str(result.dp), repr(result.dp)]
+        texts += [repr(list(axis)) for axis in result.axes] + [repr(axis.names) for axis in result.axes]
+    for text in texts:
         assert safe(text), text
-    assert len(shown) > 100
+    assert len(texts) > 100
 
 
 def test_what_stands_behind_a_frame_shows_no_cell(canaries):
     """A notebook prints the last value of a cell: groups not yet released must not print their records."""
-    for held in (canaries.dp.groupby("area"), find(canaries), find(canaries).engine):
-        for text in (repr(held), str(held), f"{held}"):
+    for value in (canaries.dp.groupby("area"), find(canaries), find(canaries).engine):
+        for text in (repr(value), str(value), f"{value}"):
             assert safe(text), text[:200]
             assert "clipped" not in text  # the curator's own
 
 
 def test_the_warning_of_a_touched_bound_holds_no_cell():
     schema = pa.DataFrameSchema({"pay": column(int, pa.Check.in_range(0, NUMBER))})
-    with pytest.warns(DeclarationWarning) as told:
+    with pytest.warns(DeclarationWarning) as recorded:
         pd.DataFrame({"pay": [5, NUMBER]}).dp.protect(schema, epsilon=1)
-    assert [safe(str(warning.message)) for warning in told] == [True]
+    assert [safe(str(warning.message)) for warning in recorded] == [True]
 
 
 def test_what_refuses_a_frame_shows_none_of_it(canaries, texts_of):

@@ -146,18 +146,18 @@ DECLARED = {
 def test_the_type_of_a_column_decides_alone(declared, fate):
     """Also where all its cells are null, or it has none."""
     column, suits = DECLARED[declared]
-    for held, columns in HELD.items():
+    for kind, columns in HELD.items():
         for cells in columns:
             values = pd.Series(cells)
             for part in (values, values.iloc[:0]):
                 action = functools.partial(protect, pd.DataFrame({"x": part}), Domain((column,)), fate)
-                if held in suits:
+                if kind in suits:
                     assert len(records_of(action())) == len(part)
                     continue
                 with pytest.raises(InvalidDataError) as caught:
                     action()
-                said = f"column 'x' is declared as {declared} and holds {held}.\nHint: "
-                assert str(caught.value).startswith(said)
+                message = f"column 'x' is declared as {declared} and holds {kind}.\nHint: "
+                assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("kind", ["float", "integer"])

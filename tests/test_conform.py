@@ -42,10 +42,10 @@ def arrow(values, dtype=None):
 
 
 def objects(cells):
-    made = np.empty(len(cells), dtype=object)
-    for place, cell in enumerate(cells):
-        made[place] = cell
-    return pd.Series(made, dtype=object)  # of an array alone pandas 3 would make text
+    array = np.empty(len(cells), dtype=object)
+    for position, cell in enumerate(cells):
+        array[position] = cell
+    return pd.Series(array, dtype=object)  # of an array alone pandas 3 would make text
 
 
 # What a cell is: (cell, fault). For each case a column declaration, how cells become an array, and cells.
@@ -228,21 +228,21 @@ def quiet(frame, domain, on_invalid):
 @pytest.mark.full(keep=12)
 @pytest.mark.parametrize("case", CASES)
 def test_every_fault_has_its_fate(case, texts_of):
-    places = range(len(CASES[case][2]))
+    positions = range(len(CASES[case][2]))
     check_each(
-        product(places, ("raise", "clip", "drop"), (False, True)),
+        product(positions, ("raise", "clip", "drop"), (False, True)),
         lambda options: check_fate(case, *options, texts_of),
     )
 
 
-def check_fate(case, place, on_invalid, nullable, texts_of):
+def check_fate(case, position, on_invalid, nullable, texts_of):
     column, make, cells = CASES[case]
-    cell, fault = cells[place]
-    good = [one for one, kind in cells if not kind][:1]
-    held = [*good, cell, *good]
+    cell, fault = cells[position]
+    good = [value for value, kind in cells if not kind][:1]
+    records = [*good, cell, *good]
     at = len(good)
-    frame = pd.DataFrame({"x": make(held), "other": range(len(held))})
-    frame.index = pd.Index(list("pqr")[: len(held)])
+    frame = pd.DataFrame({"x": make(records), "other": range(len(records))})
+    frame.index = pd.Index(list("pqr")[: len(records)])
     before = frame.copy(deep=True)
     domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
     expected = fate(fault, on_invalid, nullable)
@@ -260,9 +260,9 @@ def check_fate(case, place, on_invalid, nullable, texts_of):
             assert str(NUMBER) not in text
             assert "1e300" not in text
     else:
-        found = quiet(frame, domain, on_invalid)
-        result = found.frame
-        rows = [row for row in range(len(held)) if row != at or expected != "dropped"]
+        conformed = quiet(frame, domain, on_invalid)
+        result = conformed.frame
+        rows = [row for row in range(len(records)) if row != at or expected != "dropped"]
         assert result.index.tolist() == [frame.index[row] for row in rows]
         assert result["other"].tolist() == rows
         assert list(result.columns) == ["x", "other"]
@@ -271,7 +271,7 @@ def check_fate(case, place, on_invalid, nullable, texts_of):
             assert values[at] == (18 if fault == "low" else 90)
         elif expected == "kept":
             assert pd.isna(values[at]) if fault == "null" else values[at] == cell
-        quality = found.quality.loc["x"].to_dict()
+        quality = conformed.quality.loc["x"].to_dict()
         assert quality == {
             "clipped": int(expected == "clipped"),
             "null": int(fault == "null"),
@@ -299,11 +299,11 @@ def test_all_faults_at_once_have_the_same_fates(case, nullable):
     cells = [(cell, fault) for cell, fault in cells if fault != "mistyped"]
     frame = pd.DataFrame({"x": make([cell for cell, _ in cells]), "other": range(len(cells))})
     domain = Domain((Column(**{**_fields(column), "nullable": nullable}),))
-    found = quiet(frame, domain, "drop")
+    conformed = quiet(frame, domain, "drop")
     kept = [row for row, (_, fault) in enumerate(cells) if fate(fault, "drop", nullable) == "kept"]
-    assert found.frame["other"].tolist() == kept
-    assert found.quality.loc["x", "dropped"] == len(cells) - len(kept)
-    assert found.quality.loc["x", "null"] == sum(fault == "null" for _, fault in cells)
+    assert conformed.frame["other"].tolist() == kept
+    assert conformed.quality.loc["x", "dropped"] == len(cells) - len(kept)
+    assert conformed.quality.loc["x", "null"] == sum(fault == "null" for _, fault in cells)
 
 
 # ------------------------------------------------------------------ each record for itself
@@ -328,11 +328,11 @@ def _alone(frame: pd.DataFrame, domain: Domain, on_invalid: str) -> list[str]:
     outcomes = []
     for row in range(len(frame)):
         try:
-            one = quiet(frame.iloc[[row]], domain, on_invalid).frame
+            conformed = quiet(frame.iloc[[row]], domain, on_invalid).frame
         except InvalidDataError:
             outcomes.append("refused")
             continue
-        outcomes.append(_shown(one["x"].iloc[0]) if len(one) else "dropped")
+        outcomes.append(_shown(conformed["x"].iloc[0]) if len(conformed) else "dropped")
     return outcomes
 
 
@@ -393,12 +393,12 @@ def test_two_tables_conform_apart_as_they_do_together(first, second, on_invalid)
     domain = Domain((WHOLE,))
 
     def through(cells):
-        made = quiet(pd.DataFrame({"x": np.array(cells, dtype=np.int64)}), domain, on_invalid)
-        return made.frame["x"].tolist(), made.quality.loc["x"].to_numpy()
+        conformed = quiet(pd.DataFrame({"x": np.array(cells, dtype=np.int64)}), domain, on_invalid)
+        return conformed.frame["x"].tolist(), conformed.quality.loc["x"].to_numpy()
 
-    (one, counted), (two, more) = through(first), through(second)
+    (left, counted), (right, more) = through(first), through(second)
     whole, total = through(first + second)
-    assert whole == one + two
+    assert whole == left + right
     assert (total == counted + more).all()
 
 
@@ -434,9 +434,9 @@ def test_infinities_reach_bounds_that_the_dtype_does_not_hold(dtype, upper):
         pytest.importorskip("pyarrow")
     values = pd.Series([np.inf, 0.0625, -np.inf]).astype(dtype)
     column = Column("x", "float", lower=-upper, upper=upper)
-    found = quiet(pd.DataFrame({"x": values}), Domain((column,)), "clip").frame["x"]
-    assert found.tolist() == [upper, 0.0625, -upper]
-    assert quiet(pd.DataFrame({"x": found}), Domain((column,)), "raise").frame["x"].dtype == found.dtype
+    clipped = quiet(pd.DataFrame({"x": values}), Domain((column,)), "clip").frame["x"]
+    assert clipped.tolist() == [upper, 0.0625, -upper]
+    assert quiet(pd.DataFrame({"x": clipped}), Domain((column,)), "raise").frame["x"].dtype == clipped.dtype
 
 
 @pytest.mark.parametrize(
@@ -446,9 +446,9 @@ def test_a_dtype_that_holds_the_bounds_stays(dtype):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"x": pd.Series([5, 20, 100]).astype(dtype)})
-    found = quiet(frame, Domain((Column("x", "float", lower=18, upper=90),)), "clip").frame["x"]
-    assert found.tolist() == [18, 20, 90]
-    assert found.dtype == frame["x"].dtype
+    clipped = quiet(frame, Domain((Column("x", "float", lower=18, upper=90),)), "clip").frame["x"]
+    assert clipped.tolist() == [18, 20, 90]
+    assert clipped.dtype == frame["x"].dtype
 
 
 @pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "float32", "object"])
@@ -460,24 +460,24 @@ def test_one_bound_is_enough_to_clip(dtype, bounds, clipped):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"x": pd.Series([-9, -3, 7]).astype(dtype)})
-    found = quiet(frame, Domain((Column("x", "float", **bounds),)), "clip").frame["x"]
-    assert found.tolist() == clipped
-    assert found.dtype == frame["x"].dtype
+    result = quiet(frame, Domain((Column("x", "float", **bounds),)), "clip").frame["x"]
+    assert result.tolist() == clipped
+    assert result.dtype == frame["x"].dtype
 
 
 def test_whole_numbers_within_the_bounds_are_not_rounded_where_others_are_clipped():
     frame = pd.DataFrame({"x": [2**60 + 1, -5]})
-    found = quiet(frame, Domain((Column("x", "integer", lower=0, upper=2**61),)), "clip").frame
-    assert found["x"].tolist() == [2**60 + 1, 0]
-    assert found["x"].dtype == np.int64
+    clipped = quiet(frame, Domain((Column("x", "integer", lower=0, upper=2**61),)), "clip").frame
+    assert clipped["x"].tolist() == [2**60 + 1, 0]
+    assert clipped["x"].dtype == np.int64
 
 
 def test_sparse_numbers_are_clipped():
     frame = pd.DataFrame({"x": pd.Series([0, 30.5, 95, np.nan], dtype=pd.SparseDtype("float64"))})
     domain = Domain((Column("x", "float", nullable=True, lower=18, upper=90),))
-    found = quiet(frame, domain, "clip").frame["x"]
-    assert found.tolist()[:3] == [18, 30.5, 90]
-    assert found.isna().tolist() == [False, False, False, True]
+    clipped = quiet(frame, domain, "clip").frame["x"]
+    assert clipped.tolist()[:3] == [18, 30.5, 90]
+    assert clipped.isna().tolist() == [False, False, False, True]
 
 
 def test_a_truth_value_that_is_not_declared_is_an_unseen_label():
@@ -486,9 +486,9 @@ def test_a_truth_value_that_is_not_declared_is_an_unseen_label():
     for on_invalid in ("raise", "clip"):
         with pytest.raises(InvalidDataError, match="labels that are not declared"):
             conform(frame, domain, on_invalid)
-    found = conform(frame, domain, "drop")
-    assert found.frame["x"].tolist() == [True]
-    assert found.quality.loc["x", "unseen"] == 1
+    conformed = conform(frame, domain, "drop")
+    assert conformed.frame["x"].tolist() == [True]
+    assert conformed.quality.loc["x", "unseen"] == 1
 
 
 def test_a_signalling_nan_is_a_null():
@@ -509,15 +509,15 @@ def test_every_kind_of_null_is_one_to_pandas_once_it_conforms():
     for values in kinds:
         frame = pd.DataFrame({"x": values}).set_axis([7, 7, 8])
         for on_invalid in ("raise", "clip", "drop"):
-            found = quiet(frame, number, on_invalid)
-            assert found.frame["x"].isna().tolist() == [True, False, True]
-            assert found.frame["x"].iloc[1] == 30
-            assert found.frame["x"].dtype == values.dtype
-            assert found.frame.index.tolist() == [7, 7, 8]
-            assert found.quality.loc["x", "null"] == 2
+            conformed = quiet(frame, number, on_invalid)
+            assert conformed.frame["x"].isna().tolist() == [True, False, True]
+            assert conformed.frame["x"].iloc[1] == 30
+            assert conformed.frame["x"].dtype == values.dtype
+            assert conformed.frame.index.tolist() == [7, 7, 8]
+            assert conformed.quality.loc["x", "null"] == 2
     label = Domain((Column("x", "category", nullable=True, categories=("a",)),))
-    found = quiet(pd.DataFrame({"x": objects([Decimal("sNaN"), "a", "\ud800"])}), label, "drop")
-    assert found.frame["x"].tolist() == [None, "a"]
+    conformed = quiet(pd.DataFrame({"x": objects([Decimal("sNaN"), "a", "\ud800"])}), label, "drop")
+    assert conformed.frame["x"].tolist() == [None, "a"]
 
 
 BROKEN = "infinite values, and no bound to clip them to"
@@ -536,9 +536,9 @@ def test_infinity_is_never_within_what_is_declared(kind, dtype, lower, upper, in
     with pytest.raises(InvalidDataError, match=f"'x' has {says}") as caught:
         quiet(frame, domain, "raise")
     assert "and values" not in str(caught.value)
-    found = quiet(frame, domain, "drop")
-    assert found.frame["x"].tolist() == [1, 2]
-    assert found.quality.loc["x", "dropped"] == 1
+    conformed = quiet(frame, domain, "drop")
+    assert conformed.frame["x"].tolist() == [1, 2]
+    assert conformed.quality.loc["x", "dropped"] == 1
     if bound is None:
         with pytest.raises(InvalidDataError, match=f"'x' has {BROKEN}"):
             quiet(frame, domain, "clip")
@@ -684,17 +684,17 @@ def test_every_faulty_column_is_named_at_once_and_no_other():
 def test_a_record_is_dropped_for_any_of_its_columns():
     domain = Domain((Column("a", "integer", lower=0, upper=1), Column("b", "category", categories=("p",))))
     frame = pd.DataFrame({"a": [1, 9, 0, 9], "b": ["p", "p", "z", "z"], "c": [1, 2, 3, 4]})
-    found = conform(frame, domain, "drop")
-    assert found.frame["c"].tolist() == [1]
-    assert found.quality["dropped"].to_dict() == {"a": 2, "b": 2}
+    conformed = conform(frame, domain, "drop")
+    assert conformed.frame["c"].tolist() == [1]
+    assert conformed.quality["dropped"].to_dict() == {"a": 2, "b": 2}
 
 
 def test_undeclared_columns_are_let_alone():
     frame = pd.DataFrame({"x": [20, 30], "y": [np.inf, np.nan], "z": [[1], {}]})
-    found = conform(frame, Domain((WHOLE,)), "drop")
-    assert found.frame["y"].tolist()[0] == np.inf
-    assert found.frame["z"].tolist() == [[1], {}]
-    assert list(found.quality.index) == ["x"]
+    conformed = conform(frame, Domain((WHOLE,)), "drop")
+    assert conformed.frame["y"].tolist()[0] == np.inf
+    assert conformed.frame["z"].tolist() == [[1], {}]
+    assert list(conformed.quality.index) == ["x"]
 
 
 @pytest.mark.parametrize("name", [3, ("a", 1), ("a", 1, 2), "dp", 2.5, "", pd.Timestamp("2020")])
@@ -703,12 +703,12 @@ def test_a_column_of_any_name_conforms(name, on_invalid):
     frame = pd.DataFrame([[1.0, 1], [np.inf, 2], [500.0, 3]])
     frame.columns = pd.Index([name, "row"], tupleize_cols=False)
     domain = Domain((Column(name, "integer", lower=0, upper=9),))
-    found = quiet(frame, domain, on_invalid)
-    column = found.frame.iloc[:, 0]
+    conformed = quiet(frame, domain, on_invalid)
+    column = conformed.frame.iloc[:, 0]
     assert column.tolist() == ([1, 9, 9] if on_invalid == "clip" else [1])
     assert column.dtype == np.int64
-    assert list(found.frame.columns) == [name, "row"]
-    assert found.quality.index.tolist() == [name]
+    assert list(conformed.frame.columns) == [name, "row"]
+    assert conformed.quality.index.tolist() == [name]
     for wrong in (pd.DataFrame({"other": [1]}), pd.concat([frame, frame], axis=1)):
         with pytest.raises(InvalidDataError):
             conform(wrong, domain, on_invalid)
@@ -728,8 +728,8 @@ def test_a_missing_and_a_doubled_column_are_told_apart():
 @pytest.mark.parametrize("index", [[0, 0, 0], [None, None, CANARY], [(1, 2), (1, 2), (3, 4)]])
 def test_an_index_of_any_kind_is_kept(on_invalid, index):
     frame = pd.DataFrame({"x": [20, 30, 40]}, index=pd.Index(index, tupleize_cols=False))
-    found = conform(frame, Domain((WHOLE,)), on_invalid)
-    pd.testing.assert_index_equal(found.frame.index, frame.index)
+    conformed = conform(frame, Domain((WHOLE,)), on_invalid)
+    pd.testing.assert_index_equal(conformed.frame.index, frame.index)
     faulty = frame.assign(x=[20, 5, 40])
     if on_invalid == "drop":
         assert conform(faulty, Domain((WHOLE,)), on_invalid).frame["x"].tolist() == [20, 40]
@@ -740,10 +740,10 @@ def test_an_index_of_any_kind_is_kept(on_invalid, index):
 @pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
 def test_an_empty_frame_conforms(on_invalid):
     for dtype in ("int64", "float64", "object", "Int64"):
-        found = conform(pd.DataFrame({"x": pd.Series([], dtype=dtype)}), Domain((WHOLE,)), on_invalid)
-        assert len(found.frame) == 0
-        assert found.quality.loc["x"].tolist() == [0, 0, 0, 0]
-        assert found.touching == ()
+        conformed = conform(pd.DataFrame({"x": pd.Series([], dtype=dtype)}), Domain((WHOLE,)), on_invalid)
+        assert len(conformed.frame) == 0
+        assert conformed.quality.loc["x"].tolist() == [0, 0, 0, 0]
+        assert conformed.touching == ()
 
 
 @pytest.mark.parametrize("on_invalid", ["keep", "", None, True, ["raise"], "RAISE"])
@@ -757,8 +757,8 @@ def test_an_unknown_fate_is_refused(on_invalid):
     [([18, 50], True), ([50, 90], True), ([19, 89], False), ([18, 90], True), ([5, 100], False)],
 )
 def test_a_bound_that_the_data_reaches_is_told(cells, touches):
-    found = conform(pd.DataFrame({"x": cells}), Domain((WHOLE,)), "clip")
-    assert found.touching == (("x",) if touches else ())
+    conformed = conform(pd.DataFrame({"x": cells}), Domain((WHOLE,)), "clip")
+    assert conformed.touching == (("x",) if touches else ())
     assert conform(pd.DataFrame({"x": [20, 40]}), Domain((CODE,)), "clip").touching == ()
 
 
@@ -774,10 +774,10 @@ def test_a_whole_float_beyond_every_integer_is_not_garbled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            found = conform(pd.DataFrame({"x": [1e300, 20.0]}), unbounded, "raise")
+            conformed = conform(pd.DataFrame({"x": [1e300, 20.0]}), unbounded, "raise")
         except InvalidDataError:
             return
-    assert found.frame["x"].tolist() == [1e300, 20.0]
+    assert conformed.frame["x"].tolist() == [1e300, 20.0]
 
 
 # ------------------------------------------------------------------ through protect

@@ -34,8 +34,8 @@ def test_laws_are_generalized_normal_ones(p):
             assert float(law.distance(law.half(t))) == pytest.approx(t, rel=1e-9)
             assert float(law.reach(law.tail(t))) == pytest.approx(t, rel=1e-9, abs=1e-15)
         for k in (1, 2):
-            held = integral(lambda e, k=k: e**k, (p, 3.0), 0, t)
-            assert float(law.moment(k, t)) == pytest.approx(held, rel=1e-11)
+            moment = integral(lambda e, k=k: e**k, (p, 3.0), 0, t)
+            assert float(law.moment(k, t)) == pytest.approx(moment, rel=1e-11)
 
 
 @given(st.sampled_from(ORDERS[:-1]), st.floats(0.01, 5), st.floats(0.01, 20), st.floats(1.01, 50))
@@ -66,14 +66,14 @@ def test_wide_discrete_normal_noise_is_that_of_the_sums(monkeypatch):
     sums = DiscreteNormal(2.0**14)
     z = np.array([0, 1, 9000, 40_000, 100_000])
     q = np.array([1e-9, 0.01, 0.3, 0.5, 0.9])
-    found = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
+    summed = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
     quantiles = sums.ppf(q)
     monkeypatch.setattr(distributions, "SMOOTH", 2.0**13)
     smooth = [sums.pdf(z), sums.tail(z), sums.cdf(-z), sums.moment(1, z), sums.moment(2, z)]
-    for power, (one, other) in enumerate(zip(found, smooth, strict=True)):
+    for power, (by_sum, by_integral) in enumerate(zip(summed, smooth, strict=True)):
         # of a few integers the square over a cell is not that in its middle, but next to nothing of all
         least = 1e-9 * sums.sigma**2 if power == 4 else 0
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=least)
+        np.testing.assert_allclose(by_sum, by_integral, rtol=1e-7, atol=least)
     np.testing.assert_array_equal(quantiles, sums.ppf(q))
     assert DiscreteNormal(2.0**40).central(0.95) == pytest.approx(1.96 * 2.0**40, rel=1e-4)
 

@@ -48,16 +48,18 @@ class Page(HTMLParser):
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.ids.add(found.get("id", ""))
+        attributes = {name: value or "" for name, value in attrs}
+        self.ids.add(attributes.get("id", ""))
         if tag == "article":
             self.text += 1
         if tag == "a" and self.text:
-            self.links.add(found.get("href", ""))
+            self.links.add(attributes.get("href", ""))
         elif tag != "a":
-            loaded = (found.get(name, "") for name in ("src", "href", "srcset", "data", "poster", "action"))
+            loaded = (
+                attributes.get(name, "") for name in ("src", "href", "srcset", "data", "poster", "action")
+            )
             self.loads |= {value for value in loaded if value}
-            self.loads |= set(re.findall(r"url\(['\"]?([^)'\"]+)", found.get("style", "")))
+            self.loads |= set(re.findall(r"url\(['\"]?([^)'\"]+)", attributes.get("style", "")))
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "article":
@@ -73,14 +75,14 @@ def page_of(path: Path) -> Page:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "-n", "--keep-going", "-q", "-b", "html"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "-d", str(folder / "trees"), str(DOCS), str(folder / "html")],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     return folder / "html"
 
 
@@ -97,7 +99,7 @@ def inventory(site: Path) -> set[str]:
 
 def public_names() -> set[str]:
     modules = [
-        thing for name in pdprivacy.__all__ if isinstance(thing := getattr(pdprivacy, name), ModuleType)
+        member for name in pdprivacy.__all__ if isinstance(member := getattr(pdprivacy, name), ModuleType)
     ]
     names = {f"{module.__name__}.{name}" for module in [pdprivacy, *modules] for name in module.__all__}
     for accessor in (DataFrameDP, ProtectedDP, SeriesDP):
@@ -147,8 +149,8 @@ class TestSite:
         assert "index.html" in loaded
         assert {name: loads for name, loads in loaded.items() if loads} == {}
         for sheet in site.rglob("*.css"):
-            asked = re.findall(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^)'\"\s]+)", sheet.read_text())
-            assert asked == [], sheet.name
+            addresses = re.findall(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^)'\"\s]+)", sheet.read_text())
+            assert addresses == [], sheet.name
 
     def test_links_within_the_site_lead_somewhere(self, site):
         for page in site.rglob("*.html"):
@@ -220,7 +222,7 @@ METHODS = {
 def test_examples_of_methods_run_as_they_are_shown(name):
     """Copied from the page, without what the module around them imports."""
     examples = doctest.DocTestParser().get_doctest(METHODS[name], {}, name, None, 0)
-    told: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    runner.run(examples, out=told.append)
-    assert runner.failures == 0, "".join(told)
+    runner.run(examples, out=output.append)
+    assert runner.failures == 0, "".join(output)

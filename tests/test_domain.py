@@ -240,11 +240,11 @@ def test_the_table_of_a_domain_says_what_is_declared():
     assert lines[0].split() == ["name", "kind", "bounds", "or", "categories", "bins", "nullable", "role"]
     assert lines[1].split() == ["age", "integer", "18", "to", "65", "18,", "30,", "45,", "65", "no", AGE.role]
     assert lines[2].split() == ["region", "category", "'south',", "'north'", "yes", "sensitive"]
-    many = repr(
+    text = repr(
         Domain((Column("x", "category", categories=tuple("abcdefgh")), Column("y", "float", lower=1)))
     )
-    assert "'f', ... (2 more)" in many
-    assert "1 and up" in many
+    assert "'f', ... (2 more)" in text
+    assert "1 and up" in text
     assert "up to 1" in repr(Domain((Column("y", "float", upper=1),)))
 
 
@@ -297,9 +297,9 @@ def test_an_array_of_no_dimension_is_no_list():
 
 
 def test_a_domain_is_pickled_and_compared_by_its_columns():
-    again = pickle.loads(pickle.dumps(DOMAIN))
-    assert again == DOMAIN
-    assert hash(again) == hash(DOMAIN)
-    assert again["age"] == AGE
+    restored = pickle.loads(pickle.dumps(DOMAIN))
+    assert restored == DOMAIN
+    assert hash(restored) == hash(DOMAIN)
+    assert restored["age"] == AGE
     assert dataclasses.replace(DOMAIN, columns=(AGE,)).names == ("age",)
-    assert "wage" not in again
+    assert "wage" not in restored

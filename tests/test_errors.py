@@ -241,8 +241,8 @@ def test_no_frame_of_the_package_shows_records(dp, call):
     with pytest.raises(PrivacyError) as caught:
         calls[call]()
     assert len(frames_of(caught.value)) <= 1
-    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    inner = shown[shown.index("pdprivacy/") :] if "pdprivacy/" in shown else ""
+    text = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    inner = text[text.index("pdprivacy/") :] if "pdprivacy/" in text else ""
     assert "4242" not in inner
 
 
@@ -292,14 +292,14 @@ def test_verbose_ipython_shows_the_message_and_the_line_of_the_user(call, capsys
         result = shell.run_cell(call)
     finally:
         interactive.InteractiveShell.clear_instance()
-    told = re.sub(r"\x1b\[[0-9;]*m", "", "".join(capsys.readouterr()))
-    lines = told.splitlines()
+    output = re.sub(r"\x1b\[[0-9;]*m", "", "".join(capsys.readouterr()))
+    lines = output.splitlines()
     assert isinstance(result.error_in_exec, PrivacyError)
-    assert str(result.error_in_exec).splitlines()[0] in told
-    assert call in told
+    assert str(result.error_in_exec).splitlines()[0] in output
+    assert call in output
     assert len(lines) < 30
     assert not [line for line in lines if "pdprivacy" in line and ".py" in line]
-    assert "canary1" not in told
+    assert "canary1" not in output
 
 
 SUITE = """
@@ -336,10 +336,12 @@ def test_rich_with_locals_shows_no_frame_of_the_package(call):
     with pytest.raises(PrivacyError) as caught:
         eval(call, names)
     with open("/dev/null", "w") as nowhere:
-        told = console.Console(record=True, width=200, file=nowhere)
+        recorder = console.Console(record=True, width=200, file=nowhere)
         error = caught.value
-        told.print(rich.Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True))
-    text = told.export_text()
+        recorder.print(
+            rich.Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True)
+        )
+    text = recorder.export_text()
     assert str(error).splitlines()[0][:60] in text
     assert not re.search(r"pdprivacy/[\w/]*\.py:\d+ in", text)
     assert "canary1" not in text

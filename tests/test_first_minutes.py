@@ -491,7 +491,11 @@ def needs(name: str) -> set[str]:
     kind = ProtectedDP if hasattr(ProtectedDP, name) else DataFrameDP
     parameters = inspect.signature(getattr(kind, name)).parameters.values()
     plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {one.name for one in parameters if one.default is one.empty and one.kind not in plain} - {"self"}
+    return {
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind not in plain
+    } - {"self"}
 
 
 METHODS = [
@@ -508,8 +512,8 @@ def test_the_example_of_a_method_is_a_valid_call_of_it(names, name, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert f".{name}" in EXAMPLES[name] if name in ROW_STEPS else f".dp.{name}" in EXAMPLES[name]
     released = names["private"].dp.count(epsilon=0.1)
-    found = written(EXAMPLES[name], {**names, "released": released})
-    assert found is not None or len([*tmp_path.iterdir()]) == 1
+    result = written(EXAMPLES[name], {**names, "released": released})
+    assert result is not None or len([*tmp_path.iterdir()]) == 1
 
 
 def test_what_costs_has_an_example():
@@ -520,11 +524,11 @@ def test_what_costs_has_an_example():
 @pytest.mark.parametrize("name", ROW_STEPS)
 def test_a_wrong_argument_of_a_row_step_is_told_by_a_step_of_the_frame(names, name):
     """Both of the frame and, for the same steps, of its ``dp``."""
-    given = {**dict.fromkeys(needs(name), "age"), "inplace": True}
+    keywords = {**dict.fromkeys(needs(name), "age"), "inplace": True}
     for owner in (names["private"], names["private"].dp):
         step = getattr(owner, name)
         with pytest.raises(ArgumentError) as caught:
-            step(1) if name == "assign" else step(**given)  # assign takes any keyword, nothing by position
+            step(1) if name == "assign" else step(**keywords)  # assign takes any keyword, nothing by position
         assert caught.value.hint == EXAMPLES[name]
         assert caught.value.hint.startswith(f"private.{name}(")
         assert name == "assign" or "unexpected keyword argument 'inplace'" in str(caught.value)
@@ -581,16 +585,16 @@ def test_a_function_that_is_told_is_the_same_function():
         """Of two numbers."""
         return facts + first + second
 
-    same = with_hints(added)
-    assert same(10, 1, second=3) == 14
-    assert (same.__name__, same.__doc__) == ("added", "Of two numbers.")
-    assert inspect.signature(same) == inspect.signature(added)
+    wrapped = with_hints(added)
+    assert wrapped(10, 1, second=3) == 14
+    assert (wrapped.__name__, wrapped.__doc__) == ("added", "Of two numbers.")
+    assert inspect.signature(wrapped) == inspect.signature(added)
     with pytest.raises(
         ArgumentError, match="'added' takes 'first' by position, and all other arguments by name"
     ):
-        same(10, 1, 2)
+        wrapped(10, 1, 2)
     with pytest.raises(ArgumentError, match="multiple values for argument 'first'"):
-        same(10, 1, first=2)
+        wrapped(10, 1, first=2)
     assert misuse("added", inspect.signature(added), (10, 1), {"second": 2}) is None
 
 
@@ -605,26 +609,26 @@ def test_a_column_called_dp_can_still_be_grouped_by_pandas():
 
 def test_the_lines_that_the_readme_shows_are_those_that_are_written(tmp_path, capsys):
     page = Path(__file__).parents[1] / "README.md"
-    shown = [
+    excerpts = [
         line for line in page.read_text(encoding="utf-8").splitlines() if "(...)" in line or "[...]" in line
     ]
-    place = tmp_path / "data.csv"
-    pd.DataFrame({"age": [30, 40], "health": ["no", "yes"]}).to_csv(place, index=False)
-    assert main(["declare", str(place)]) == 0
+    path = tmp_path / "data.csv"
+    pd.DataFrame({"age": [30, 40], "health": ["no", "yes"]}).to_csv(path, index=False)
+    assert main(["declare", str(path)]) == 0
     written = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in shown if line.startswith('"')] == [
+    assert [line for line in excerpts if line.startswith('"')] == [
         line for line in written if "pa.Column(" in line
     ]
-    assert len(shown) == 2
+    assert len(excerpts) == 2
 
 
 def test_from_a_file_to_a_release_by_what_is_said(tmp_path, capsys):
     """As a newcomer goes: declare, fill in what is asked for, and write what each error says."""
-    place, schema_py = Path(tmp_path, "data.csv"), Path(tmp_path, "schema.py")
-    frame()[["age", "region", "kids", "name"]].to_csv(place, index=False)
-    assert main(["declare", str(place), "--output", str(schema_py)]) == 0
+    data_csv, schema_py = Path(tmp_path, "data.csv"), Path(tmp_path, "schema.py")
+    frame()[["age", "region", "kids", "name"]].to_csv(data_csv, index=False)
+    assert main(["declare", str(data_csv), "--output", str(schema_py)]) == 0
     assert capsys.readouterr() == ("", "")
-    df = pd.read_csv(place)
+    df = pd.read_csv(data_csv)
 
     def declared() -> pa.DataFrameSchema:
         names: dict[str, Any] = {}
@@ -633,13 +637,13 @@ def test_from_a_file_to_a_release_by_what_is_said(tmp_path, capsys):
 
     def rewrite(line: str, *changes: tuple[str, str]) -> None:
         lines = schema_py.read_text().splitlines()
-        (found,) = [number for number, text in enumerate(lines) if text.lstrip().startswith(f'"{line}":')]
+        (index,) = [number for number, text in enumerate(lines) if text.lstrip().startswith(f'"{line}":')]
         for old, new in changes:
-            assert old in lines[found]
-            lines[found] = lines[found].replace(old, new)
+            assert old in lines[index]
+            lines[index] = lines[index].replace(old, new)
         schema_py.write_text("\n".join(lines))
 
-    asked = []
+    hints = []
     steps = [
         ("age", ("ge(...)", "ge(0)"), ("le(...)", "le(120)")),
         ("region", ("[...]", '["north", "east", "south", "west"]')),
@@ -648,9 +652,9 @@ def test_from_a_file_to_a_release_by_what_is_said(tmp_path, capsys):
     for name, *changes in steps:
         with pytest.raises(DeclarationError, match=f"column '{name}' is not filled in yet") as caught:
             df.dp.protect(declared(), epsilon=1)
-        asked.append(caught.value.hint)
+        hints.append(caught.value.hint)
         rewrite(name, *changes)
-    assert ["ge(0)" in hint for hint in asked] == [True, False, True]
+    assert ["ge(0)" in hint for hint in hints] == [True, False, True]
     with pytest.raises(DeclarationError, match="'name' is not filled in yet") as caught:
         df.dp.protect(declared(), epsilon=1)
     assert "or delete the line" in caught.value.hint

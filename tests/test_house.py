@@ -136,7 +136,7 @@ def dotted(path: Path) -> str:
 @functools.cache
 def imports(path: Path) -> frozenset[str]:
     """Every dotted name that a file imports when it runs, at its top or inside a function."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
         node = waiting.pop()
@@ -144,13 +144,13 @@ def imports(path: Path) -> frozenset[str]:
             waiting += node.orelse
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} imports relatively"
             assert node.module is not None
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
         waiting += ast.iter_child_nodes(node)
-    return frozenset(found)
+    return frozenset(names)
 
 
 OWN = {dotted(file) for file in FILES}
@@ -159,11 +159,11 @@ OWN = {dotted(file) for file in FILES}
 @functools.cache
 def own_modules(path: Path) -> frozenset[str]:
     """The modules of the package that a file imports."""
-    found = set()
+    names = set()
     for name in imports(path):
         if name.split(".")[0] == "pdprivacy":
-            found.add(name if name in OWN else name.rpartition(".")[0])
-    return frozenset(found - {dotted(path)})
+            names.add(name if name in OWN else name.rpartition(".")[0])
+    return frozenset(names - {dotted(path)})
 
 
 def own_parts(path: Path) -> set[str]:
@@ -172,9 +172,9 @@ def own_parts(path: Path) -> set[str]:
 
 
 def rank(name: str) -> int:
-    for place, layer in enumerate(LAYERS):
+    for position, layer in enumerate(LAYERS):
         if name in layer:
-            return place
+            return position
     raise AssertionError(f"{name!r} has no layer: give it one here and in the design")
 
 
@@ -247,14 +247,14 @@ def test_the_gate_charges_before_it_reads():
             if isinstance(node, ast.FunctionDef) and node.name == function
         )
         calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}
-        reads = [line for called, line in calls.items() if called.endswith(("read_and_draw", ".collect"))]
+        reads = [line for callee, line in calls.items() if callee.endswith(("read_and_draw", ".collect"))]
         assert reads, function
         assert calls["charge"] < min(reads), function
 
 
 def test_nothing_outside_asks_which_mechanism_noise_is_from():
     """A mechanism is one class: what others need of it are its attributes and methods."""
-    classes = {one.__name__ for one in MECHANISMS.values()}
+    classes = {mechanism.__name__ for mechanism in MECHANISMS.values()}
     asking = {
         (dotted(path), name)
         for path in FILES
@@ -315,10 +315,10 @@ LATE = {
 
 def loaded_by(code: str) -> list[set[str]]:
     """The modules that each line that a process prints names."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent
     )
-    return [set(line.split()) for line in done.stdout.splitlines()]
+    return [set(line.split()) for line in process.stdout.splitlines()]
 
 
 def within(modules: set[str], parts: set[str]) -> set[str]:
@@ -454,13 +454,13 @@ def test_modules_stay_short():
 
 
 def modules():
-    found = [pdprivacy]
+    loaded = [pdprivacy]
     for info in pkgutil.walk_packages([str(PACKAGE)], "pdprivacy."):
         try:
-            found.append(importlib.import_module(info.name))
+            loaded.append(importlib.import_module(info.name))
         except pdprivacy.errors.MissingExtraError:
             assert info.name in {"pdprivacy.polars", "pdprivacy.dask", "pdprivacy.spark"}
-    return found
+    return loaded
 
 
 MODULES = modules()
@@ -486,23 +486,23 @@ def undocumented(module) -> Iterator[str]:
     if not module.__name__.endswith("_version") and not (module.__doc__ or "").strip():
         yield module.__name__
     own = [
-        name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__
+        name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     ]
     for name in getattr(module, "__all__", [name for name in own if not name.startswith("_")]):
-        thing = getattr(module, name)  # __all__ lists nothing that is not there
-        if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        value = getattr(module, name)  # __all__ lists nothing that is not there
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
             continue
-        if not (thing.__doc__ or "").strip():
+        if not (value.__doc__ or "").strip():
             yield f"{module.__name__}.{name}"
-        if not inspect.isclass(thing) or not thing.__module__.startswith("pdprivacy"):
+        if not inspect.isclass(value) or not value.__module__.startswith("pdprivacy"):
             continue
-        for attribute, member in vars(thing).items():
+        for attribute, member in vars(value).items():
             if attribute.startswith("_") or attribute in PROTOCOL_MEMBERS:
                 continue
             function = member.fget if isinstance(member, property) else member
             if isinstance(function, staticmethod | classmethod):
                 function = function.__func__
-            is_own = inspect.isfunction(function) and function.__qualname__.split(".")[0] == thing.__name__
+            is_own = inspect.isfunction(function) and function.__qualname__.split(".")[0] == value.__name__
             if is_own and not (inspect.getdoc(function) or "").strip():
                 yield f"{module.__name__}.{name}.{attribute}"
 
@@ -530,31 +530,31 @@ def public_things() -> Iterator[tuple[str, object]]:
     """Functions and classes that users are offered, and methods of the accessors."""
     public = [
         pdprivacy,
-        *(thing for name in pdprivacy.__all__ if inspect.ismodule(thing := getattr(pdprivacy, name))),
+        *(value for name in pdprivacy.__all__ if inspect.ismodule(value := getattr(pdprivacy, name))),
     ]
     for module in public:
         for name in module.__all__:
-            thing = getattr(module, name)
+            value = getattr(module, name)
             # errors, protocols and named tuples are made by functions, which have examples
-            made = inspect.isclass(thing) and issubclass(thing, Exception | tuple)
-            made = made or getattr(thing, "_is_protocol", False)
-            if (inspect.isclass(thing) or inspect.isfunction(thing)) and not made:
-                yield f"{module.__name__}.{name}", thing
+            exempt = inspect.isclass(value) and issubclass(value, Exception | tuple)
+            exempt = exempt or getattr(value, "_is_protocol", False)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and not exempt:
+                yield f"{module.__name__}.{name}", value
     for accessor in (accessors.DataFrameDP, accessors.ProtectedDP, accessors.PlanDP):
         yield accessor.__name__, accessor
         if accessor is not accessors.PlanDP:
             for name in dir(accessor):
-                if not name.startswith("_") and inspect.isfunction(thing := getattr(accessor, name)):
-                    yield f"{accessor.__name__}.{name}", thing
+                if not name.startswith("_") and inspect.isfunction(value := getattr(accessor, name)):
+                    yield f"{accessor.__name__}.{name}", value
 
 
 def test_public_names_have_an_example():
     """In their own docstring; of a class, also in that of its module."""
     missing = set()
-    for name, thing in public_things():
-        texts = [inspect.getdoc(thing) or ""]
-        if inspect.isclass(thing):
-            texts.append(sys.modules[name.rpartition(".")[0] or thing.__module__].__doc__ or "")
+    for name, value in public_things():
+        texts = [inspect.getdoc(value) or ""]
+        if inspect.isclass(value):
+            texts.append(sys.modules[name.rpartition(".")[0] or value.__module__].__doc__ or "")
         short = name.rpartition(".")[2]
         lines = [line for line in texts[0].splitlines() if line.startswith(">>>")]
         lines += [
@@ -637,10 +637,10 @@ def test_numbers_are_formatted_by_one_module():
 
 
 CLASSES = {
-    name: thing
+    name: value
     for name in pdprivacy.mechanism.__all__
-    if inspect.isclass(thing := getattr(pdprivacy.mechanism, name))
-    and not getattr(thing, "_is_protocol", False)
+    if inspect.isclass(value := getattr(pdprivacy.mechanism, name))
+    and not getattr(value, "_is_protocol", False)
     if name != "Bounds"
 }
 
@@ -651,14 +651,14 @@ def test_a_mechanism_is_known_to_its_own_file():
     def asks(node: ast.AST) -> bool:
         if not called("isinstance")(node):
             return False
-        return any(isinstance(one, ast.Name) and one.id in CLASSES for one in ast.walk(node))
+        return any(isinstance(child, ast.Name) and child.id in CLASSES for child in ast.walk(node))
 
     outside = {name for name in modules_with(asks) if not name.startswith("mechanism")}
     assert outside - KNOWS_MECHANISMS == set()
 
 
 def test_an_additive_mechanism_has_a_file_of_its_own():
-    files = [thing.__module__ for thing in CLASSES.values() if hasattr(thing, "draw")]
+    files = [mechanism.__module__ for mechanism in CLASSES.values() if hasattr(mechanism, "draw")]
     assert len(files) > 5
     assert len(set(files)) == len(files)
 
@@ -672,8 +672,8 @@ def test_errors_are_one_tree_and_drawn_in_full():
 
     assert errors.__doc__ is not None
     for name in errors.__all__:
-        one = getattr(errors, name)
-        assert issubclass(one, errors.PrivacyError | UserWarning), name
+        error = getattr(errors, name)
+        assert issubclass(error, errors.PrivacyError | UserWarning), name
         assert name in errors.__doc__, name
     raised = {
         ast.unparse(node.exc.func)

@@ -75,7 +75,7 @@ def side_by_side(values, statistic="mean", *, index=None, **more):
 def tables(values, index, columns, statistic="crosstab", **more):
     """m releases of a table in one frame; ``values`` is (m, rows, columns)."""
     frames = {
-        place: pd.DataFrame(table, index=index, columns=columns) for place, table in enumerate(values, 1)
+        number: pd.DataFrame(table, index=index, columns=columns) for number, table in enumerate(values, 1)
     }
     joined = pd.concat(frames, axis=1, names=["release"])
     return release(joined, statistic, releases=len(values), **more)
@@ -159,14 +159,14 @@ def test_arrays_are_pooled_cell_by_cell(shape):
     pooled = pool(estimates, within)
     lower, upper = pooled.interval()
     for cell in np.ndindex(shape):
-        one = pool(estimates[(slice(None), *cell)], within[(slice(None), *cell)])
-        assert pooled.estimate[cell] == pytest.approx(one.estimate)
-        assert pooled.variance[cell] == pytest.approx(one.variance)
-        assert pooled.degrees_of_freedom[cell] == pytest.approx(one.degrees_of_freedom)
-        assert (lower[cell], upper[cell]) == pytest.approx(one.interval())
+        single = pool(estimates[(slice(None), *cell)], within[(slice(None), *cell)])
+        assert pooled.estimate[cell] == pytest.approx(single.estimate)
+        assert pooled.variance[cell] == pytest.approx(single.variance)
+        assert pooled.degrees_of_freedom[cell] == pytest.approx(single.degrees_of_freedom)
+        assert (lower[cell], upper[cell]) == pytest.approx(single.interval())
     if shape:
-        same = pool(estimates, within[0])  # one variance for all sets
-        assert same.variance == pytest.approx(pool(estimates, np.stack([within[0]] * 4)).variance)
+        shared = pool(estimates, within[0])  # one variance for all sets
+        assert shared.variance == pytest.approx(pool(estimates, np.stack([within[0]] * 4)).variance)
 
 
 def test_a_missing_estimate_stays_missing():
@@ -287,8 +287,8 @@ def test_side_by_side_and_in_a_list_are_the_same_releases():
     joined = side_by_side(values, index=index, error=0.5, rows=40)
     apart = [release(pd.Series(row, index=index), error=0.5, rows=40) for row in values]
     for noise in ("between", "known"):
-        one, other = (combine(what, variance=8, noise=noise) for what in (joined, apart))
-        pd.testing.assert_frame_equal(one, other)
+        first, second = (combine(source, variance=8, noise=noise) for source in (joined, apart))
+        pd.testing.assert_frame_equal(first, second)
     result = combine(joined, variance=8)
     pd.testing.assert_frame_equal(result, combine([joined], variance=8))
     pooled = pool(values, 8 / 40)
@@ -360,9 +360,9 @@ def test_what_is_no_release_is_refused(released, words):
 
 
 def test_the_same_object_twice_is_one_release():
-    one = release(pd.Series([1.0]))
+    released = release(pd.Series([1.0]))
     with pytest.raises(ParameterError, match="same object twice"):
-        combine([one, one], within=0)
+        combine([released, released], within=0)
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -403,8 +403,8 @@ def test_text_is_no_release():
 def test_parquet_keeps_what_is_needed(tmp_path):
     joined = side_by_side([[0.25, 0.5], [0.5, 0.75]], index=pd.Index(["a", "b"]), error=0.1, rows=9)
     joined.to_parquet(tmp_path / "m.parquet")
-    again = pd.read_parquet(tmp_path / "m.parquet")
-    pd.testing.assert_frame_equal(combine(again, variance=1), combine(joined, variance=1))
+    restored = pd.read_parquet(tmp_path / "m.parquet")
+    pd.testing.assert_frame_equal(combine(restored, variance=1), combine(joined, variance=1))
 
 
 # ------------------------------------------------------------------ tables
@@ -433,8 +433,8 @@ def test_a_stacked_table_unstacks_again():
         index=pd.Index(["a", "b"], name="r"),
         columns=pd.Index(["p", "q"], name="c"),
     )
-    again = combine(release(table, "cov"), within=0)["estimate"].unstack()
-    pd.testing.assert_frame_equal(again, table, check_names=True)
+    unstacked = combine(release(table, "cov"), within=0)["estimate"].unstack()
+    pd.testing.assert_frame_equal(unstacked, table, check_names=True)
 
 
 def test_tables_with_their_rows_and_columns_in_another_order():
@@ -623,20 +623,22 @@ def test_released_means_with_public_rows(fixed, survey):
     five = [fixed.dp.mean(["age", "family"], epsilon=100) for _ in range(5)]
     result = combine(five, variance=survey[["family", "age"]].var(), rows=40)
     assert result.index.tolist() == ["age", "family"]
-    pooled = pool(np.array([one.to_numpy() for one in five]), survey[["age", "family"]].var() / 40)
+    pooled = pool(np.array([single.to_numpy() for single in five]), survey[["age", "family"]].var() / 40)
     assert result["variance"].tolist() == pytest.approx(pooled.variance.tolist())
     assert (result["degrees_of_freedom"] >= 4).all()
-    one = combine(five[0], within=0)
-    assert one["standard_error"].tolist() == pytest.approx(five[0].dp.interval()["standard_error"].tolist())
+    single = combine(five[0], within=0)
+    assert single["standard_error"].tolist() == pytest.approx(
+        five[0].dp.interval()["standard_error"].tolist()
+    )
 
 
 def test_released_shares_sorted_by_their_noise(private):
     # much noise: each release sorts its labels differently
-    many = [private.dp.value_counts(["region", "health"], normalize=True, epsilon=1) for _ in range(12)]
-    assert len({tuple(one.index) for one in many}) > 1
-    result = combine(many, rows=private.dp.count(epsilon=1), within=None)
-    expected = pd.concat(many, axis=1).mean(axis=1)
-    assert result.index.equals(many[0].index)
+    several = [private.dp.value_counts(["region", "health"], normalize=True, epsilon=1) for _ in range(12)]
+    assert len({tuple(shares.index) for shares in several}) > 1
+    result = combine(several, rows=private.dp.count(epsilon=1), within=None)
+    expected = pd.concat(several, axis=1).mean(axis=1)
+    assert result.index.equals(several[0].index)
     pd.testing.assert_series_equal(result["estimate"], expected.reindex(result.index), check_names=False)
     counts = [private.dp.crosstab("region", "health", epsilon=1) for _ in range(3)]
     table = combine(counts, within=0)["estimate"].unstack()
@@ -650,7 +652,7 @@ def test_released_group_means_with_counted_groups(private):
     sizes = private.dp.groupby("region").count(epsilon=1).clip(lower=1)
     result = combine(means, rows=sizes, variance=pd.Series({"family": 6.0, "age": 300.0}))
     assert result.index.names == ["region", None]
-    values = np.array([one.to_numpy() for one in means])
+    values = np.array([table.to_numpy() for table in means])
     within = np.array([300.0, 6.0]) / sizes.loc[means[0].index].to_numpy()[:, None]
     assert result["variance"].to_numpy() == pytest.approx(pool(values, within).variance.ravel())
 
@@ -776,7 +778,7 @@ def test_intervals_of_five_releases_cover_the_population(n, law, kind):
 
 
 CELLS, FEW = 1000, 100
-LABELS = [f"cell {place:04d}" for place in range(CELLS)]
+LABELS = [f"cell {number:04d}" for number in range(CELLS)]
 RARE = Domain((Column("x", "category", categories=tuple(LABELS)),))
 
 
@@ -864,18 +866,18 @@ def test_bounds_of_a_mean_are_not_those_of_the_values():
 def test_several_columns_and_groups_know_their_bounds():
     dp = _private().dp
     several = combine(dp.mean(["x", "y"], epsilon=50, releases=3))
-    one = combine(dp.mean(["x", "y"], epsilon=50))
+    combined = combine(dp.mean(["x", "y"], epsilon=50))
     assert list(several.index) == ["x", "y"]
     for label, width in (("x", 1), ("y", 20)):  # the variance of the values is (upper - mean)(mean - lower)
-        mean = float(one.loc[label, "estimate"])
+        mean = float(combined.loc[label, "estimate"])
         largest = math.sqrt((width - mean) * mean / 400)
-        assert float(one.loc[label, "standard_error"]) == pytest.approx(largest, rel=0.02)
+        assert float(combined.loc[label, "standard_error"]) == pytest.approx(largest, rel=0.02)
         assert float(several.loc[label, "standard_error"]) == pytest.approx(largest, rel=0.05)
     for releases in (1, 2):
         grouped = dp.groupby("g").mean(["x", "y"], epsilon=50, releases=releases)
-        found = combine(grouped, rows=200, noise="known")
-        assert len(found) == 4
-        assert np.isfinite(found["standard_error"]).all()
+        by_group = combine(grouped, rows=200, noise="known")
+        assert len(by_group) == 4
+        assert np.isfinite(by_group["standard_error"]).all()
 
 
 def test_what_was_asked_differently_is_not_combined():

@@ -151,15 +151,15 @@ CHANGES = {
 
 
 def _set(released, change):
-    made = released.copy()
+    changed = released.copy()
     cells = change(released.to_numpy().astype(float).ravel()).reshape(released.shape)
-    if isinstance(made, pd.Series):
-        made = pd.Series(cells, index=made.index, name=made.name)
+    if isinstance(changed, pd.Series):
+        changed = pd.Series(cells, index=changed.index, name=changed.name)
     else:
-        made = pd.DataFrame(cells, index=made.index, columns=made.columns)
-    made = made.astype(released.dtypes if isinstance(made, pd.DataFrame) else released.dtype)
-    made.attrs = dict(released.attrs)
-    return made
+        changed = pd.DataFrame(cells, index=changed.index, columns=changed.columns)
+    changed = changed.astype(released.dtypes if isinstance(changed, pd.DataFrame) else released.dtype)
+    changed.attrs = dict(released.attrs)
+    return changed
 
 
 @pytest.mark.full(keep=25)
@@ -209,7 +209,7 @@ def test_labels_that_read_alike_are_told_apart():
 def test_fingerprints_tell_whole_and_broken_numbers_apart():
     index = ["a", "b"]
     whole, broken = pd.Series([1, 2], index=index), pd.Series([1.0, 2.5], index=index)
-    prints = {metadata.fingerprint(one) for one in (whole, broken, whole + 1, whole.iloc[::-1])}
+    prints = {metadata.fingerprint(series) for series in (whole, broken, whole + 1, whole.iloc[::-1])}
     assert len(prints) == 4
     assert metadata.fingerprint(whole.astype("int32")) == metadata.fingerprint(whole)
     assert metadata.fingerprint(pd.Series([0.0])) != metadata.fingerprint(pd.Series([np.nan]))
@@ -246,14 +246,14 @@ def test_every_null_label_is_one():
 
 @pytest.mark.parametrize("pair", WIDE.values(), ids=WIDE)
 def test_a_fingerprint_keeps_all_digits(pair, tmp_path):
-    prints = [metadata.fingerprint(one) for one in pair]
+    prints = [metadata.fingerprint(released) for released in pair]
     assert prints[0] != prints[1]
     pytest.importorskip("pyarrow")
-    for one, mark in zip(pair, prints, strict=True):
-        frame = one.to_frame("x") if isinstance(one, pd.Series) else one
+    for released, mark in zip(pair, prints, strict=True):
+        frame = released.to_frame("x") if isinstance(released, pd.Series) else released
         frame.to_parquet(tmp_path / "r.parquet")
         back = pd.read_parquet(tmp_path / "r.parquet")
-        assert metadata.fingerprint(back["x"] if isinstance(one, pd.Series) else back) == mark
+        assert metadata.fingerprint(back["x"] if isinstance(released, pd.Series) else back) == mark
 
 
 def test_whole_numbers_that_are_floats_may_become_some():
@@ -268,9 +268,9 @@ def test_a_parquet_round_trip_keeps_all(private, release, tmp_path):
     pytest.importorskip("pyarrow")
     result = release(private)
     if isinstance(result, pd.Series):
-        kept = result.rename(result.name or "value").to_frame()
-        kept.attrs = dict(result.attrs)
-        kept.to_parquet(tmp_path / "r.parquet")
+        stored = result.rename(result.name or "value").to_frame()
+        stored.attrs = dict(result.attrs)
+        stored.to_parquet(tmp_path / "r.parquet")
         back = pd.read_parquet(tmp_path / "r.parquet")
         series = back.iloc[:, 0].rename(result.name)
         series.attrs = back.attrs
@@ -309,19 +309,19 @@ def test_results_can_be_put_together(private):
 @every_release
 def test_an_interval_surrounds_each_number(private, release):
     result = release(private)
-    found = result.dp.interval()
+    interval = result.dp.interval()
     names = ["released", "standard_error", "lower", "upper"]
-    assert isinstance(found, pd.DataFrame)
+    assert isinstance(interval, pd.DataFrame)
     if isinstance(result, pd.Series):
-        assert list(found.columns) == names
-        parts = {name: found[name].to_numpy() for name in names}
+        assert list(interval.columns) == names
+        parts = {name: interval[name].to_numpy() for name in names}
     else:
-        assert found.columns.nlevels == 1 + result.columns.nlevels
-        assert list(dict.fromkeys(found.columns.get_level_values(0))) == names
-        assert found.shape == (len(result), 4 * result.shape[1])
-        parts = {name: found[name].to_numpy() for name in names}
-        assert found["lower"].columns.equals(result.columns)
-    assert found.index.equals(result.index)
+        assert interval.columns.nlevels == 1 + result.columns.nlevels
+        assert list(dict.fromkeys(interval.columns.get_level_values(0))) == names
+        assert interval.shape == (len(result), 4 * result.shape[1])
+        parts = {name: interval[name].to_numpy() for name in names}
+        assert interval["lower"].columns.equals(result.columns)
+    assert interval.index.equals(result.index)
     np.testing.assert_array_equal(parts["released"], result.to_numpy(dtype=float))
     known = ~np.isnan(parts["released"])
     if result.dp.metadata.regression is not None:  # too few records for an interval, which is said
@@ -358,11 +358,11 @@ def limits_of(result):
 )
 def test_the_interval_of_counts_is_that_of_the_noise(private, mechanism, delta, kind):
     table = private.dp.crosstab("region", "health", epsilon=0.5, delta=delta, mechanism=mechanism)
-    made = kind(0.5, 1) if kind is not Gaussian else kind(0.5, delta, 1)
-    assert table.dp.metadata.scale == pytest.approx(made.scale, rel=1e-5)
+    noise = kind(0.5, 1) if kind is not Gaussian else kind(0.5, delta, 1)
+    assert table.dp.metadata.scale == pytest.approx(noise.scale, rel=1e-5)
     error = table.dp.metadata.error
-    assert error["plus_minus"] == pytest.approx(made.interval(0.95)[1], rel=1e-5)
-    assert error["standard_error"] == pytest.approx(made.std, rel=1e-5)
+    assert error["plus_minus"] == pytest.approx(noise.interval(0.95)[1], rel=1e-5)
+    assert error["standard_error"] == pytest.approx(noise.std, rel=1e-5)
     assert table.dp.metadata.mechanism == mechanism
     assert table.dp.metadata.seeded is False
 
@@ -398,10 +398,10 @@ def test_attrs_are_a_function_of_declared_facts_and_released_numbers(schema, sur
     first = survey.iloc[[0, 3, 5]].reset_index(drop=True)
     second = survey.iloc[[1, 2, 8, 14, 30, 31, 39]].assign(health="yes", region="east")
     domain = _without_roles(schema)
-    one, two = (release(frame.dp.protect(domain, epsilon=100, delta=1e-3)) for frame in (first, second))
-    np.testing.assert_array_equal(one.to_numpy(), two.to_numpy())  # else the test would test nothing
-    assert one.attrs == two.attrs
-    assert repr(one.dp.metadata) == repr(two.dp.metadata)
+    left, right = (release(frame.dp.protect(domain, epsilon=100, delta=1e-3)) for frame in (first, second))
+    np.testing.assert_array_equal(left.to_numpy(), right.to_numpy())  # else the test would test nothing
+    assert left.attrs == right.attrs
+    assert repr(left.dp.metadata) == repr(right.dp.metadata)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
@@ -410,13 +410,13 @@ def test_attrs_do_not_tell_clipped_or_dropped_records(neighbors, monkeypatch):
     domain = Domain((Column("x", "integer", lower=0, upper=9),))
     frames = [pd.DataFrame({"x": [1, 2, 3]}), pd.DataFrame({"x": [1, 200, 3]})]
     for on_invalid in ("clip", "drop"):
-        made = []
+        means = []
         for frame in frames:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 private = frame.dp.protect(domain, epsilon=9, neighbors=neighbors, on_invalid=on_invalid)
-            made.append(private.dp.mean("x", epsilon=1, rng=1))
-        assert made[0].attrs == made[1].attrs
+            means.append(private.dp.mean("x", epsilon=1, rng=1))
+        assert means[0].attrs == means[1].attrs
 
 
 def test_the_curators_own_numbers_are_not_stored(private):
@@ -431,14 +431,14 @@ def test_the_curators_own_numbers_are_not_stored(private):
 
 def test_the_risk_in_attrs_is_made_of_released_counts(private):
     table = private.dp.crosstab("region", "health", epsilon=1, rng=1)
-    said = table.attrs["dp"]["dr_ha"]
-    assert said["source"] == "released counts"
-    assert 0 <= said["by_records"] <= 1
-    assert table.dp.metadata.dr_ha == said
-    seen = np.maximum(table.to_numpy(), 0)
+    stated = table.attrs["dp"]["dr_ha"]
+    assert stated["source"] == "released counts"
+    assert 0 <= stated["by_records"] <= 1
+    assert table.dp.metadata.dr_ha == stated
+    counts = np.maximum(table.to_numpy(), 0)
     for average in ("cells", "records"):
-        again = dr_ha(seen, Geometric(1, 1), "expected", average)
-        assert said[f"by_{average}"] == pytest.approx(float(again), rel=1e-12)
+        expected = dr_ha(counts, Geometric(1, 1), "expected", average)
+        assert stated[f"by_{average}"] == pytest.approx(float(expected), rel=1e-12)
     plain_table = private.dp.crosstab("health", "region", epsilon=1, rng=1)
     assert "dr_ha" not in plain_table.attrs["dp"]
     assert plain_table.dp.metadata.dr_ha is None
@@ -461,9 +461,9 @@ def test_the_risk_in_attrs_is_made_of_released_counts(private):
 )
 @pytest.mark.parametrize("shape", ["frame", "series"])
 def test_what_carries_no_release_says_so(attrs, shape):
-    made = pd.DataFrame({"x": [1]}) if shape == "frame" else pd.Series([1], name="x")
-    made.attrs = attrs
-    for use in (lambda: made.dp.metadata, lambda: made.dp.verify(), lambda: made.dp.interval()):
+    values = pd.DataFrame({"x": [1]}) if shape == "frame" else pd.Series([1], name="x")
+    values.attrs = attrs
+    for use in (lambda: values.dp.metadata, lambda: values.dp.verify(), lambda: values.dp.interval()):
         with pytest.raises(MetadataError, match="carries no release metadata") as caught:
             use()
         assert "attrs['dp']" in caught.value.hint
@@ -527,8 +527,8 @@ def test_the_budget_is_that_after_the_release(private):
 
 def test_columns_without_a_label_have_a_fingerprint():
     columns = pd.MultiIndex.from_tuples([(1, "no"), (1, None), (2, "no"), (2, None)])
-    for held in ([[1.5, 2, 3, 4]], [[1, 2, 3, 4]], [[1, 2.5, True, 4]]):
-        frame = pd.DataFrame(held, columns=columns)
+    for rows in ([[1.5, 2, 3, 4]], [[1, 2, 3, 4]], [[1, 2.5, True, 4]]):
+        frame = pd.DataFrame(rows, columns=columns)
         assert metadata.fingerprint(frame) == metadata.fingerprint(frame.copy())
         changed = frame.copy()
         changed.iloc[0, 1] = 7

@@ -20,8 +20,8 @@ def check(engine: str, few: int = 0) -> None:
         pytest.skip(f"{engine} is not installed")
     if engine not in PANDAS and pd.__version__.startswith("2."):
         pytest.skip("the engines are checked against the newest pandas and Arrow")
-    found = oracle.differences(engine, oracle.computed(engine, few), oracle.stored())
-    assert not found, "\n".join(found)
+    differences = oracle.differences(engine, oracle.computed(engine, few), oracle.stored())
+    assert not differences, "\n".join(differences)
 
 
 @pytest.mark.parametrize(("engine", "few"), [("pandas", 2), ("Polars", 20)])
@@ -37,16 +37,16 @@ def test_verbs_charge_and_read_in_spark_what_the_oracle_says(spark):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("engine", [one for one in ENGINES if one != "Spark"])
+@pytest.mark.parametrize("engine", [choice for choice in ENGINES if choice != "Spark"])
 def test_each_case_charges_and_reads_what_the_oracle_says(engine):
     check(engine)
 
 
 @pytest.mark.full
 def test_the_oracle_holds_every_case_and_no_other():
-    told = oracle.stored()
-    assert set(told) == set(CASES)
-    for title, engines in told.items():
+    stored = oracle.stored()
+    assert set(stored) == set(CASES)
+    for title, engines in stored.items():
         expected = {engine for engine in ENGINES if oracle.asks(CASES[title], engine)}
         assert set(engines) == expected, title
 
@@ -59,9 +59,9 @@ def compare(engine: str, **words) -> None:
         pytest.skip(f"{engine} is not installed")
     if engine != "pandas" and pd.__version__.startswith("2."):
         pytest.skip("the engines are checked against the newest pandas and Arrow")
-    told = capabilities.stored()
-    found = capabilities.computed(engine, **words)
-    assert {cell: text for cell, text in found.items() if told.get(cell) != text} == {}
+    stored = capabilities.stored()
+    computed = capabilities.computed(engine, **words)
+    assert {cell: text for cell, text in computed.items() if stored.get(cell) != text} == {}
 
 
 def test_each_verb_works_or_is_refused_in_the_ways_that_the_matrix_says():

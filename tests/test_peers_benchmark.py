@@ -52,7 +52,7 @@ def test_neighbours_differ_in_one_record_as_much_as_declared(peers, relation):
     assert len(second) - len(first) == added
     pd.testing.assert_frame_equal(first.iloc[: len(second) - 1], second.iloc[:-1])
     assert not set(second.iloc[-1]) & set(first.iloc[-1])
-    truths = {name: [peers.exact(name, one) for one in (first, second)] for name in peers.STATISTICS}
+    truths = {name: [peers.exact(name, table) for table in (first, second)] for name in peers.STATISTICS}
     assert truths["sum"][1] - truths["sum"][0] == 100
     for counts in ("histogram", "table"):
         moved = truths[counts][1] - truths[counts][0]
@@ -84,18 +84,18 @@ def test_the_true_cost_is_found(peers, noise, epsilon):
     # fixed seed; off by more than 4 standard errors in 1 of 16,000 draws
     generator = np.random.default_rng(2)
     for relation, moved in (("add_remove", 1), ("replace_one", 2)):
-        truths = tuple(peers.exact("histogram", one) for one in peers.neighbours(relation))
-        answers = tuple(released(generator, one, noise, moved / epsilon, 20_000) for one in truths)
-        sides = [one for one in peers.told_apart(answers, truths) if one.event == "size"]
+        truths = tuple(peers.exact("histogram", item) for item in peers.neighbours(relation))
+        answers = tuple(released(generator, item, noise, moved / epsilon, 20_000) for item in truths)
+        sides = [item for item in peers.told_apart(answers, truths) if item.event == "size"]
         assert len(sides) == 2
         for side in sides:
             assert abs(side.ratio - epsilon) < 4 * side.error < 0.5
             assert side.least < epsilon
         # noise for half the sensitivity costs twice as much, and that is seen
-        answers = tuple(released(generator, one, noise, moved / epsilon / 2, 20_000) for one in truths)
-        told = [one for one in peers.told_apart(answers, truths) if one.event == "size"]
-        assert max(one.least for one in told) > epsilon
-        assert peers.shown_cost(told, epsilon, loose=False).startswith("**")
+        answers = tuple(released(generator, item, noise, moved / epsilon / 2, 20_000) for item in truths)
+        events = [item for item in peers.told_apart(answers, truths) if item.event == "size"]
+        assert max(item.least for item in events) > epsilon
+        assert peers.shown_cost(events, epsilon, loose=False).startswith("**")
 
 
 @pytest.mark.full
@@ -103,11 +103,11 @@ def test_the_bound_is_below_the_truth_as_often_as_it_says(peers):
     generator = np.random.default_rng(3)
     high, low, draws = 0.5, 0.5 / math.e, 400
     pairs = zip(generator.binomial(draws, high, 2000), generator.binomial(draws, low, 2000), strict=True)
-    told = [peers.Told("size", int(one), int(other), draws, draws) for one, other in pairs]
-    above = sum(one.least > 1 for one in told)
+    events = [peers.Told("size", int(one), int(other), draws, draws) for one, other in pairs]
+    above = sum(one.least > 1 for one in events)
     assert above <= stats.binom.ppf(1 - 1e-6, 2000, 1 - peers.CONFIDENCE)
-    spread = np.std([one.ratio for one in told])
-    assert np.mean([one.error for one in told]) == pytest.approx(spread, rel=0.1)
+    spread = np.std([one.ratio for one in events])
+    assert np.mean([one.error for one in events]) == pytest.approx(spread, rel=0.1)
 
 
 def test_events_that_are_never_seen(peers):
@@ -136,22 +136,22 @@ def test_no_sum_of_doubles_has_finer_digits(peers, value, noise, near):
 
 def test_digits_show_doubles_and_spare_grids(peers):
     generator = np.random.default_rng(4)
-    truths = tuple(peers.exact("sum", one) for one in peers.neighbours("add_remove"))
-    plain = tuple(released(generator, one, "laplace", 100.0, 2000) for one in truths)
+    truths = tuple(peers.exact("sum", item) for item in peers.neighbours("add_remove"))
+    plain = tuple(released(generator, item, "laplace", 100.0, 2000) for item in truths)
     digits = peers.told_apart(plain, truths)[-1]
     assert digits.event == "digits"
     assert digits.unlikely == 0
     assert digits.least > 3
-    grid = tuple((np.round(np.array(one) * 2**20) / 2**20).tolist() for one in plain)
+    grid = tuple((np.round(np.array(item) * 2**20) / 2**20).tolist() for item in plain)
     assert peers.told_apart(grid, truths)[-1].likely == 0
-    assert [one.event for one in peers.told_apart(plain, truths, digits=False)] == ["size", "size"]
+    assert [item.event for item in peers.told_apart(plain, truths, digits=False)] == ["size", "size"]
 
 
 def test_no_number_tells_tables_apart(peers):
     first, second = [[0.0]] * 50, [[math.nan]] * 50
-    told = {one.event: one for one in peers.by_value((first, second), [10.0])}
-    assert (told["no number"].likely, told["no number"].unlikely) == (50, 0)
-    assert told["10 or more"].likely == 0
+    events = {event.event: event for event in peers.by_value((first, second), [10.0])}
+    assert (events["no number"].likely, events["no number"].unlikely) == (50, 0)
+    assert events["10 or more"].likely == 0
     pairs = peers.careless("replace_one")
     assert all(len(before) == len(after) == 1000 for before, after in pairs.values())
     assert all(len(before) + 1 == len(after) for before, after in peers.careless("add_remove").values())
@@ -160,9 +160,11 @@ def test_no_number_tells_tables_apart(peers):
 def test_errors_and_their_errors(peers):
     assert peers.rmse([[3.0, 1.0], [1.0, 3.0]], np.array([0.0, 0.0])) == (pytest.approx(5**0.5), 0.0)
     generator = np.random.default_rng(5)
-    found = [peers.rmse(generator.laplace(0, 1, (400, 1)).tolist(), np.zeros(1)) for _ in range(400)]
-    assert np.mean([one[0] for one in found]) == pytest.approx(2**0.5, rel=0.01)
-    assert np.mean([one[1] for one in found]) == pytest.approx(np.std([one[0] for one in found]), rel=0.15)
+    errors = [peers.rmse(generator.laplace(0, 1, (400, 1)).tolist(), np.zeros(1)) for _ in range(400)]
+    assert np.mean([pair[0] for pair in errors]) == pytest.approx(2**0.5, rel=0.01)
+    assert np.mean([pair[1] for pair in errors]) == pytest.approx(
+        np.std([pair[0] for pair in errors]), rel=0.15
+    )
 
 
 # ---------------------------------------------------------------- print
@@ -185,17 +187,17 @@ def test_a_row_says_why_it_is_empty(peers):
 
 
 def test_ratios_are_those_to_ours(peers):
-    told = [peers.Told("size", 50, 18, 100, 100)]
-    common = {"seconds": 0.002, "peak": 100.0, "claimed": 1.0, "told": told}
+    events = [peers.Told("size", 50, 18, 100, 100)]
+    common = {"seconds": 0.002, "peak": 100.0, "claimed": 1.0, "told": events}
     rows = [
         peers.Row(
             "sum", "add_remove", "opendp", ratio=3.0, used=2.5, error=(6.0, 0.1), again=0.001, **common
         ),
         peers.Row("sum", "add_remove", "pdprivacy", ratio=1.0, used=1.0, error=(4.0, 0.1), **common),
     ]
-    cells = [one.strip() for one in peers.table_of(rows, {}).splitlines()[2].split("|")][1:-1]
+    cells = [cell.strip() for cell in peers.table_of(rows, {}).splitlines()[2].split("|")][1:-1]
     line = dict(zip(range(len(peers.HEAD)), cells, strict=True))
-    assert [line[place] for place in (3, 4, 5, 7, 8)] == ["2.0 (1.0)", "3.0", "2.5", "6.00 ± 0.1", "1.5"]
+    assert [line[column] for column in (3, 4, 5, 7, 8)] == ["2.0 (1.0)", "3.0", "2.5", "6.00 ± 0.1", "1.5"]
     assert line[10] == "1.02 ± 0.24"
     assert line[11] == "a"
 
@@ -210,10 +212,10 @@ def test_pins_are_exact(peers):
 def test_what_the_process_asks_of_ours(peers, libraries, tmp_path):
     relation = "replace_one"
     first, second = peers.neighbours(relation)
-    place = peers.write(second, tmp_path / "second")
+    path = peers.write(second, tmp_path / "second")
     process = libraries.Process("pdprivacy")
     with pytest.warns(DeclarationWarning, match="bound"):
-        opened = process.open("it", str(place), json.loads(json.dumps(peers.SAID)), relation)
+        opened = process.open("it", str(path), json.loads(json.dumps(peers.SAID)), relation)
     assert opened["offered"] == list(peers.STATISTICS)
     for statistic in peers.STATISTICS:
         assert process.cost("it", statistic) == {"claimed": 1.0}
@@ -221,9 +223,9 @@ def test_what_the_process_asks_of_ours(peers, libraries, tmp_path):
         truth = peers.exact(statistic, second, 1)
         assert np.array(answers).shape == (3, len(truth))
     # the cells come in the order in which the exact ones are counted
-    said = {**peers.SAID, "epsilon": 1000.0}
+    request = {**peers.SAID, "epsilon": 1000.0}
     with pytest.warns(DeclarationWarning, match="bound"):
-        process.open("sharp", str(place), said, relation)
+        process.open("sharp", str(path), request, relation)
     for statistic in ("histogram", "table", "count"):
         answer = process.draw("sharp", statistic, times=1, seconds=0.0)["answers"][0]
         assert answer == peers.exact(statistic, second).tolist()
@@ -249,9 +251,10 @@ def test_a_library_that_is_absent_says_why(peers, monkeypatch, tmp_path):
 
 def tables() -> list[list[list[str]]]:
     """The tables of the page, in cells."""
-    found = re.findall(r"(?:^\|.*\|\n)+", PAGE, re.MULTILINE)
+    texts = re.findall(r"(?:^\|.*\|\n)+", PAGE, re.MULTILINE)
     return [
-        [[one.strip() for one in line.strip("|").split("|")] for line in text.splitlines()] for text in found
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+        for text in texts
     ]
 
 
@@ -267,13 +270,13 @@ def test_the_page_has_every_comparison(peers):
     for table in tables():
         if tuple(table[0]) != peers.HEAD:
             continue
-        wanted = {
+        expected = {
             (statistic, relation, name)
             for statistic in peers.STATISTICS
             for relation in peers.RELATIONS
             for name in peers.NAMES.values()
         }
-        assert {tuple(line[:3]) for line in table[2:]} == wanted
+        assert {tuple(line[:3]) for line in table[2:]} == expected
 
 
 def test_the_page_ran_the_pinned_versions(peers):

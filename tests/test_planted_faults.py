@@ -32,8 +32,8 @@ def test_planted_faults_fit_the_package():
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(fault, id=fault.name, marks=pytest.mark.xdist_group(f"planted faults {place % 8}"))
-        for place, fault in enumerate(FAULTS)
+        pytest.param(fault, id=fault.name, marks=pytest.mark.xdist_group(f"planted faults {position % 8}"))
+        for position, fault in enumerate(FAULTS)
     ],
 )
 def test_planted_fault_is_caught(fault, processes):
@@ -52,18 +52,18 @@ def test_tests_of_faults_pass_where_none_is_planted(place, processes):
 
 def missed_in(processes, fault, *options):
     """The tests of a fault that do not fail in a process where it is planted."""
-    told, tell = processes.Pipe(duplex=False)
-    process = processes.Process(target=_tell_missed, args=(tell, fault, *options))
+    receiver, sender = processes.Pipe(duplex=False)
+    process = processes.Process(target=_tell_missed, args=(sender, fault, *options))
     with pytest.MonkeyPatch.context() as patch:
         # the process would first run what this one was started with, and import the package
         patch.delattr(sys.modules["__main__"], "__file__", raising=False)
         patch.setattr(sys.modules["__main__"], "__spec__", None)
         process.start()
-    tell.close()
-    assert told.poll(600), "the tests of the fault do not end"
-    found = told.recv()
+    sender.close()
+    assert receiver.poll(600), "the tests of the fault do not end"
+    failures = receiver.recv()
     process.join()
-    return found
+    return failures
 
 
 def _tell_missed(tell, fault, *options):

@@ -125,7 +125,7 @@ def test_the_simplex_point_meets_the_conditions_of_the_nearest_one(values, total
 
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 3.0]))
 def test_the_simplex_point_is_that_of_a_general_optimiser(values, total):
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         lambda x: ((x - values) ** 2).sum(),
         np.full(len(values), total / len(values)),
         jac=lambda x: 2 * (x - values),
@@ -135,8 +135,8 @@ def test_the_simplex_point_is_that_of_a_general_optimiser(values, total):
         options={"ftol": 1e-14, "maxiter": 500},
     )
     result = postprocess.simplex(values, total)
-    np.testing.assert_allclose(result, found.x, atol=1e-5)
-    assert ((result - values) ** 2).sum() <= found.fun + 1e-9
+    np.testing.assert_allclose(result, optimum.x, atol=1e-5)
+    assert ((result - values) ** 2).sum() <= optimum.fun + 1e-9
 
 
 @given(LINES, LINES, TOTALS)
@@ -401,8 +401,8 @@ def test_a_consistent_tree_comes_back_unchanged(tree, data):
     result = hierarchy(tree, tree.sums(leaves), total)
     np.testing.assert_allclose(result, leaves, rtol=1e-12, atol=1e-9)
     assert (postprocess.integers(result, int(leaves.sum())) == leaves).all()
-    again = hierarchy(tree, tree.sums(result), total)
-    np.testing.assert_allclose(again, result, rtol=1e-12, atol=1e-9)
+    repeated = hierarchy(tree, tree.sums(result), total)
+    np.testing.assert_allclose(repeated, result, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.full
@@ -505,13 +505,13 @@ def test_without_variance_there_is_no_correlation():
 
 
 def test_the_published_examples_of_nearest_correlations():
-    found = postprocess.nearest_correlation([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+    nearest = postprocess.nearest_correlation([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
     published = [[1, 0.7607, 0.1573], [0.7607, 1, 0.7607], [0.1573, 0.7607, 1]]  # Higham 2002
-    np.testing.assert_allclose(found, published, atol=5e-5)
-    found = postprocess.nearest_correlation([[2, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 2]])
+    np.testing.assert_allclose(nearest, published, atol=5e-5)
+    nearest = postprocess.nearest_correlation([[2, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 2]])
     a, b, c, d = -0.80841, 0.19159, 0.10678, -0.65623  # the example of NAG's g02aac
     published = [[1, a, b, c], [a, 1, d, b], [b, d, 1, a], [c, b, a, 1]]
-    np.testing.assert_allclose(found, published, atol=5e-6)
+    np.testing.assert_allclose(nearest, published, atol=5e-6)
 
 
 def assert_nearest(matrix, result, tolerance):

@@ -117,9 +117,9 @@ def test_losses_are_frozen_values(value):
     for field in ("epsilon", "delta", "rho", "other"):
         with pytest.raises((AttributeError, TypeError)):
             setattr(value, field, Fraction(0))
-    for again in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
-        assert again == value
-        assert hash(again) == hash(value)
+    for copied in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+        assert copied == value
+        assert hash(copied) == hash(value)
     assert len({value, copy.deepcopy(value)}) == 1
 
 
@@ -133,14 +133,14 @@ def test_losses_are_equal_where_their_numbers_are():
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 997])
 @pytest.mark.parametrize("value", LOSSES, ids=repr)
 def test_times_adds_up_exactly(value, count):
-    many = value.times(count)
-    assert type(many) is type(value)
+    multiple = value.times(count)
+    assert type(multiple) is type(value)
     fields = [name for name in ("epsilon", "delta", "rho") if hasattr(value, name)]
     for field in fields:
         total = Fraction(0)
         for _ in range(count):
             total += getattr(value, field)
-        assert getattr(many, field) == total
+        assert getattr(multiple, field) == total
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 500])
@@ -249,6 +249,6 @@ def test_numbers_that_python_does_not_write_are_shown():
 
 @given(st.fractions())
 def test_what_is_shown_is_exact_or_cut_off(number):
-    shown = Fraction(show(number))
+    displayed = Fraction(show(number))
     short = max(abs(number.numerator), number.denominator) < 2**70
-    assert shown == number or (not short and 0 < (number - shown) / abs(number) < Fraction(1, 10**11))
+    assert displayed == number or (not short and 0 < (number - displayed) / abs(number) < Fraction(1, 10**11))

@@ -91,8 +91,8 @@ def covariance(tables):
 
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_count_is_tight(neighbors):
-    found = search(lambda t: (t == 1).sum(axis=1), one_column(GRID), 4, neighbors=neighbors)
-    assert found == sensitivity.count(neighbors=neighbors) == 1
+    largest = search(lambda t: (t == 1).sum(axis=1), one_column(GRID), 4, neighbors=neighbors)
+    assert largest == sensitivity.count(neighbors=neighbors) == 1
 
 
 @pytest.mark.parametrize("bounds", [(-1.0, 3.0), (2.0, 5.0), (-4.0, -1.0), (-3.0, 1.0)])
@@ -112,15 +112,15 @@ def test_sums_are_tight(bounds, neighbors, may_vanish):
         ),
     ]
     for statistic, value in cases:
-        found = search(lambda t, s=statistic: s(t)[:, None], one_column(values), 3, **options)
-        assert found == pytest.approx(value, abs=CLOSE)
+        largest = search(lambda t, s=statistic: s(t)[:, None], one_column(values), 3, **options)
+        assert largest == pytest.approx(value, abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("may_vanish", [False, True])
 def test_sums_of_centred_products_are_tight(neighbors, may_vanish):
     records = list(itertools.product((-1.0, 1.0, 3.0), (2.0, 2.5, 3.0)))
-    found = search(
+    largest = search(
         lambda t: ((t[..., 0] - 1) * (t[..., 1] - 2.5)).sum(axis=1)[:, None],
         records,
         3,
@@ -128,7 +128,7 @@ def test_sums_of_centred_products_are_tight(neighbors, may_vanish):
         may_vanish=may_vanish,
     )
     value = sensitivity.sum(-1.0, 1.0, neighbors=neighbors, may_vanish=may_vanish)  # 4 * 1 / 4 each way
-    assert found == pytest.approx(value, abs=CLOSE)
+    assert largest == pytest.approx(value, abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -161,11 +161,11 @@ def test_the_range_of_weighted_terms_is_tight(weights, bounds, neighbors, may_va
     terms = [x * w for x, w in records]
     stated = sensitivity.weighted_range(lower, upper, *weights)
     assert stated == (min(terms), max(terms))
-    found = search(lambda t: (t[..., 0] * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
-    assert found == pytest.approx(sensitivity.sum(*stated, **options), abs=CLOSE)
+    largest = search(lambda t: (t[..., 0] * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
+    assert largest == pytest.approx(sensitivity.sum(*stated, **options), abs=CLOSE)
     middle, half = (lower + upper) / 2, (upper - lower) / 2
-    found = search(lambda t: ((t[..., 0] - middle) * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
-    assert found == pytest.approx(b * half * (1 if neighbors == "add_remove" else 2), abs=CLOSE)
+    largest = search(lambda t: ((t[..., 0] - middle) * t[..., 1]).sum(axis=1)[:, None], records, 3, **options)
+    assert largest == pytest.approx(b * half * (1 if neighbors == "add_remove" else 2), abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -178,8 +178,8 @@ def test_tables_of_weights_are_tight(neighbors):
     l1, l2_squared = sensitivity.disjoint_sums(0, 3, neighbors=neighbors)
     assert (l1, l2_squared) == ((3, 9) if neighbors == "add_remove" else (6, 18))
     assert search(sums, records, 3, neighbors=neighbors) == l1
-    found = search(sums, records, 3, neighbors=neighbors, norm="l2")
-    assert found == pytest.approx(math.sqrt(l2_squared), abs=CLOSE)
+    largest = search(sums, records, 3, neighbors=neighbors, norm="l2")
+    assert largest == pytest.approx(math.sqrt(l2_squared), abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -274,15 +274,15 @@ def test_a_vanishing_record_matters_only_far_from_zero():
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
 def test_mean_is_tight(neighbors, n):
-    found = search(lambda t: t.mean(axis=1), one_column(GRID), n, neighbors=neighbors)
-    assert found == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+    largest = search(lambda t: t.mean(axis=1), one_column(GRID), n, neighbors=neighbors)
+    assert largest == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_a_proportion_is_the_mean_of_an_indicator(neighbors, n):
-    found = search(lambda t: (t == 1).mean(axis=1), one_column(GRID), n, neighbors=neighbors)
-    assert found == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+    largest = search(lambda t: (t == 1).mean(axis=1), one_column(GRID), n, neighbors=neighbors)
+    assert largest == pytest.approx(sensitivity.mean(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
 
 
 @pytest.mark.full(keep=26)
@@ -356,23 +356,23 @@ def test_squares_are_exact():
 
 @pytest.mark.parametrize(("neighbors", "n"), ROWS)
 def test_var_is_tight(neighbors, n):
-    found = search(covariance, one_column(GRID), n, neighbors=neighbors)
-    assert found == pytest.approx(sensitivity.var(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+    largest = search(covariance, one_column(GRID), n, neighbors=neighbors)
+    assert largest == pytest.approx(sensitivity.var(0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
 
 
 @pytest.mark.parametrize(("neighbors", "n"), ROWS)
 def test_cov_is_tight(neighbors, n):
-    found = search(covariance, two_columns(GRID), n, neighbors=neighbors)
-    assert found == pytest.approx(sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
+    largest = search(covariance, two_columns(GRID), n, neighbors=neighbors)
+    assert largest == pytest.approx(sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors=neighbors), abs=CLOSE)
 
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("n", [10, 20, 40])
 def test_cov_holds_at_every_corner_of_larger_tables(n):
     # Linear in each value, so the corners hold the extremes over all real values.
-    found = max(abs(change) for change in corner_changes(n, 1))
-    assert found == pytest.approx(1 / n, abs=CLOSE)
-    assert found <= sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors="add_remove") + CLOSE
+    largest = max(abs(change) for change in corner_changes(n, 1))
+    assert largest == pytest.approx(1 / n, abs=CLOSE)
+    assert largest <= sensitivity.cov(0.0, 1.0, 0.0, 1.0, n, neighbors="add_remove") + CLOSE
 
 
 # Pooled variance
@@ -385,19 +385,19 @@ def test_cov_holds_at_every_corner_of_larger_tables(n):
 )
 def test_pooled_var_bound_and_supremum(neighbors, n, groups):
     records = list(itertools.product(GRID, range(groups)))
-    found = search(lambda t: pooled(t, groups), records, n, neighbors=neighbors)
+    largest = search(lambda t: pooled(t, groups), records, n, neighbors=neighbors)
     value = sensitivity.pooled_var(0.0, 1.0, n, groups, neighbors=neighbors)
-    assert found <= value + CLOSE
+    assert largest <= value + CLOSE
     if neighbors == "replace_one" or 3 * n >= 4 * (groups + 1):
-        assert found == pytest.approx((1 - 1 / n) / (n - groups), abs=CLOSE)
+        assert largest == pytest.approx((1 - 1 / n) / (n - groups), abs=CLOSE)
 
 
 def test_pooled_var_of_few_records_exceeds_the_plain_bound():
     records = list(itertools.product((0.0, 1.0), range(5)))
-    found = search(lambda t: pooled(t, 5), records, 7, neighbors="add_remove")
+    largest = search(lambda t: pooled(t, 5), records, 7, neighbors="add_remove")
     value = sensitivity.pooled_var(0.0, 1.0, 7, 5, neighbors="add_remove")
-    assert found > 1 / (7 - 5)
-    assert found == pytest.approx(value, abs=CLOSE)  # three pairs (0, 1), an empty group for the seventh
+    assert largest > 1 / (7 - 5)
+    assert largest == pytest.approx(value, abs=CLOSE)  # three pairs (0, 1), an empty group for the seventh
 
 
 # Pooled covariance
@@ -408,9 +408,9 @@ def test_pooled_var_of_few_records_exceeds_the_plain_bound():
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_pooled_cov_dominates(neighbors, n, groups):
     records = [(x, y, g) for x, y in two_columns(GRID) for g in range(groups)]
-    found = search(lambda t: pooled(t, groups, 0, 1), records, n, neighbors=neighbors)
+    largest = search(lambda t: pooled(t, groups, 0, 1), records, n, neighbors=neighbors)
     value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, neighbors=neighbors)
-    assert found <= value + CLOSE
+    assert largest <= value + CLOSE
     if neighbors == "replace_one":
         fixed = search(
             lambda t: pooled(t, groups, 0, 1),
@@ -425,16 +425,16 @@ def test_pooled_cov_dominates(neighbors, n, groups):
         assert fixed <= bound + CLOSE
         assert fixed == pytest.approx((1 - 1 / n) * bound, abs=CLOSE)
         if groups > 1 and n % 2:
-            assert found == pytest.approx((n - 1) / (n + 1) * value, abs=CLOSE)
+            assert largest == pytest.approx((n - 1) / (n + 1) * value, abs=CLOSE)
 
 
 def test_pooled_cov_of_a_record_that_changes_its_group():
     records = [(x, y, g) for x, y in two_columns((0.0, 1.0)) for g in range(2)]
-    found = search(lambda t: pooled(t, 2, 0, 1), records, 6, neighbors="replace_one")
+    largest = search(lambda t: pooled(t, 2, 0, 1), records, 6, neighbors="replace_one")
     fixed = sensitivity.pooled_cov(0, 1, 0, 1, 6, 2, neighbors="replace_one", group_changes=False)
     assert fixed == 0.25
-    assert found == pytest.approx(17 / 48, abs=CLOSE)
-    assert found <= sensitivity.pooled_cov(0, 1, 0, 1, 6, 2, neighbors="replace_one") == 0.5
+    assert largest == pytest.approx(17 / 48, abs=CLOSE)
+    assert largest <= sensitivity.pooled_cov(0, 1, 0, 1, 6, 2, neighbors="replace_one") == 0.5
 
 
 def compositions(total, parts):
@@ -490,11 +490,11 @@ def corner_changes(n, groups):
 @pytest.mark.parametrize("groups", [2, 3, 4])
 @pytest.mark.parametrize("n", [6, 9, 13, 18, 25])
 def test_pooled_cov_holds_at_every_corner(n, groups):
-    found = max(abs(change) for change in corner_changes(n, groups))
+    largest = max(abs(change) for change in corner_changes(n, groups))
     value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, neighbors="add_remove")
-    assert found <= value + CLOSE
+    assert largest <= value + CLOSE
     # Tight, but for groups of odd size g, which fall 1/(4g) short of g/4.
-    assert found >= value - 1 / (4 * (n - 1 - groups) * (n - groups)) - CLOSE
+    assert largest >= value - 1 / (4 * (n - 1 - groups) * (n - groups)) - CLOSE
 
 
 @pytest.mark.parametrize(("n", "groups"), [(40, 2), (110, 2), (110, 5), (1000, 3), (20001, 2)])

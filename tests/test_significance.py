@@ -60,11 +60,13 @@ def table(private: Any) -> pd.DataFrame:
 def test_with_little_noise_statistics_and_p_values_are_those_of_scipy():
     some = frame(400, 6)
     private = protected(some)
-    found = pdprivacy.chi2_contingency(private.dp.crosstab("a", "b", epsilon=1000, rng=1), rng=1)
+    result = pdprivacy.chi2_contingency(private.dp.crosstab("a", "b", epsilon=1000, rng=1), rng=1)
     exact = stats.chi2_contingency(pd.crosstab(some["a"], some["b"]), correction=False)
-    assert found.statistic == pytest.approx(exact.statistic)
-    assert found.pvalue == pytest.approx(exact.pvalue, abs=0.03)
-    first, second = (private.query(one).dp.describe("x", epsilon=10**5, rng=1) for one in ("b", "not b"))
+    assert result.statistic == pytest.approx(exact.statistic)
+    assert result.pvalue == pytest.approx(exact.pvalue, abs=0.03)
+    first, second = (
+        private.query(condition).dp.describe("x", epsilon=10**5, rng=1) for condition in ("b", "not b")
+    )
     t = pdprivacy.ttest_ind(first, second, "x", rng=1)
     exact = stats.ttest_ind(some["x"][some["b"]], some["x"][~some["b"]], equal_var=False)
     assert t.statistic == pytest.approx(exact.statistic, abs=0.02)
@@ -78,16 +80,19 @@ def test_with_little_noise_statistics_and_p_values_are_those_of_scipy():
 def test_cells_of_nulls_are_left_out():
     some = frame(400, 6)
     some.loc[:99, "b"] = pd.NA
-    found = pdprivacy.chi2_contingency(protected(some).dp.crosstab("a", "b", epsilon=1000, rng=1), rng=1)
+    result = pdprivacy.chi2_contingency(protected(some).dp.crosstab("a", "b", epsilon=1000, rng=1), rng=1)
     exact = stats.chi2_contingency(pd.crosstab(some["a"], some["b"]), correction=False)
-    assert found.statistic == pytest.approx(exact.statistic)
+    assert result.statistic == pytest.approx(exact.statistic)
 
 
 def test_effects_that_stand_out_of_the_noise_are_found(private, table):
     assert pdprivacy.chi2_contingency(table, rng=1).pvalue < 0.001
     corr = private.dp.corr(["x", "y"], epsilon=2, rng=1)
     assert pdprivacy.pearsonr(corr, "x", "y", rows=private.dp.count(epsilon=1, rng=1), rng=1).pvalue < 0.001
-    p, others = (private.query(one).dp.describe(["b"], epsilon=2, rng=1) for one in ("a == 'p'", "a != 'p'"))
+    p, others = (
+        private.query(condition).dp.describe(["b"], epsilon=2, rng=1)
+        for condition in ("a == 'p'", "a != 'p'")
+    )
     assert pdprivacy.ttest_ind(p, others, "b", rng=1).pvalue < 0.001
 
 
@@ -116,22 +121,22 @@ def test_independent_tables_are_rejected_as_often_as_the_level_says(rows, mechan
         scale = multiplier / epsilon
         tables = rng.multinomial(rows, shares.ravel(), trials).astype(float)
         tables += noise_sums(mechanism, scale, 1, tables.shape, rng)
-        rejected = told = 0
+        rejected = valid = 0
         for counts in tables.reshape(-1, *shape):
             expected = significance._expected(counts[np.newaxis])[0]
             if expected.min() < significance.LEAST_EXPECTED:
                 continue
-            told += 1
+            valid += 1
             null = significance._simulated(counts, expected, mechanism, scale, draws, rng)
             rejected += (
                 significance._result(float(significance._pearson(counts[np.newaxis])[0]), null, "").pvalue
                 <= LEVEL
             )
         clear = rows * shares.min() > 2 * significance.CLEAR * significance._deviation(mechanism, scale)
-        if clear and told == trials:
-            assert at_level(rejected, told), (epsilon, rejected / told)
+        if clear and valid == trials:
+            assert at_level(rejected, valid), (epsilon, rejected / valid)
         else:
-            assert accepts_share(rejected, max(told, 1), 0.06, "greater"), (epsilon, rejected, told)
+            assert accepts_share(rejected, max(valid, 1), 0.06, "greater"), (epsilon, rejected, valid)
 
 
 @pytest.mark.full
@@ -142,32 +147,32 @@ def test_independent_tables_are_rejected_as_often_as_the_level_says(rows, mechan
 def test_equal_means_and_no_correlation_are_rejected_as_often_as_the_level_says(rows, options):
     """By releases of samples of one population, two of them for means and one for a correlation."""
     rng = np.random.default_rng([rows, len(options)])
-    rejected, told = np.zeros(3), np.zeros(3)
+    rejected, valid = np.zeros(3), np.zeros(3)
     for _ in range(500):
         samples = [protected(frame(size, int(rng.integers(2**31)))) for size in (rows, rows // 2)]
         words: dict[str, Any] = {"epsilon": 1, "rng": int(rng.integers(2**31)), **options}
         described = [
-            one.dp.describe(["x", "b"], **{**words, "rng": words["rng"] + place})
-            for place, one in enumerate(samples)
+            item.dp.describe(["x", "b"], **{**words, "rng": words["rng"] + position})
+            for position, item in enumerate(samples)
         ]
         corr = samples[0].dp.corr(["x", "y"], **words)
         tests = [
             *(pdprivacy.ttest_ind(*described, name, draws=399, rng=rng) for name in ("x", "b")),
             pdprivacy.pearsonr(corr, "x", "y", rows=rows, draws=399, rng=rng),
         ]
-        for place, one in enumerate(tests):
-            told[place] += np.isfinite(one.pvalue)
-            rejected[place] += one.pvalue <= LEVEL
-    for one, many in zip(rejected, told, strict=True):
-        assert many > 300
-        assert at_level(int(one), int(many)), one / many
+        for position, item in enumerate(tests):
+            valid[position] += np.isfinite(item.pvalue)
+            rejected[position] += item.pvalue <= LEVEL
+    for item, total in zip(rejected, valid, strict=True):
+        assert total > 300
+        assert at_level(int(item), int(total)), item / total
 
 
 def test_scipy_on_noisy_counts_rejects_true_hypotheses_too_often():
     """With noise of deviation 14 in cells of 250, which is the reason for these tests."""
     rng = np.random.default_rng(7)
     tables = rng.multinomial(1000, [0.25] * 4, 400) + noise_sums("geometric", 10.0, 1, (400, 4), rng)
-    pvalues = [stats.chi2_contingency(one.reshape(2, 2), correction=False).pvalue for one in tables]
+    pvalues = [stats.chi2_contingency(noisy.reshape(2, 2), correction=False).pvalue for noisy in tables]
     assert not accepts_share(int((np.array(pvalues) <= LEVEL).sum()), 400, 0.06, "greater")
 
 
@@ -176,15 +181,15 @@ def test_scipy_on_noisy_counts_rejects_true_hypotheses_too_often():
 
 def test_where_noise_hides_what_a_test_needs_there_is_no_p_value(private):
     few = protected(frame(40, 3))
-    for one in (
+    for result in (
         pdprivacy.chi2_contingency(few.dp.crosstab("a", "b", epsilon=1, rng=2)),
         pdprivacy.pearsonr(few.dp.corr(["x", "y"], epsilon=0.1, rng=1), "x", "y", rows=40),
         pdprivacy.ttest_ind(
             few.dp.describe("x", epsilon=0.1, rng=1), private.dp.describe("x", epsilon=1, rng=1), "x"
         ),
     ):
-        assert np.isnan(one.pvalue)
-        assert one.note.startswith("no p-value")
+        assert np.isnan(result.pvalue)
+        assert result.note.startswith("no p-value")
 
 
 def test_large_noise_beside_an_expected_count_is_said(private):
@@ -219,9 +224,9 @@ def test_what_was_not_released_or_has_other_noise_is_refused(private, table):
         ),
         ([[1, 2], [3, 4]], ParameterError, "a released DataFrame"),
     ]
-    for given, error, message in refused:
+    for source, error, message in refused:
         with pytest.raises(error, match=message):
-            pdprivacy.chi2_contingency(given)
+            pdprivacy.chi2_contingency(source)
 
 
 def test_what_is_no_independent_count_of_records_is_refused():
@@ -248,11 +253,11 @@ def test_one_release_twice_and_columns_that_read_alike_are_refused(private):
     described = private.dp.describe("x", epsilon=1)
     with pytest.raises(ParameterError, match="different records"):
         pdprivacy.ttest_ind(described, described.copy(), "x")
-    alike = Domain((Column(1, "float", lower=0, upper=1), Column("1", "float", lower=0, upper=1000)))
+    domain = Domain((Column(1, "float", lower=0, upper=1), Column("1", "float", lower=0, upper=1000)))
     some = pd.DataFrame({1: np.linspace(0.1, 0.9, 500), "1": np.linspace(1, 999, 500)})
-    made = pdprivacy.protect(some, alike, epsilon=100)
+    ambiguous = pdprivacy.protect(some, domain, epsilon=100)
     with pytest.raises(ParameterError, match="read '1'"):
-        pdprivacy.ttest_ind(*(made.dp.describe(epsilon=1) for _ in "ab"), 1)
+        pdprivacy.ttest_ind(*(ambiguous.dp.describe(epsilon=1) for _ in "ab"), 1)
 
 
 def test_the_rows_of_a_correlation_are_those_without_nulls(private):

@@ -31,9 +31,9 @@ def between(low: str, high: str, unit: str = "s", zone: str | None = None) -> tu
 def test_stored_dates_are_counted_as_by_exact_integers(unit, stored):
     """Rounded down, one before and one after the bounds, also where 64 bits would not hold a product."""
     draw = random.Random(f"{unit} {stored}")
-    for origin_day, many in ((18_262, 10), (-170_000, 400_000), (-719_000, 3_600_000)):
+    for origin_day, days in ((18_262, 10), (-170_000, 400_000), (-719_000, 3_600_000)):
         origin = origin_day * DATE_UNITS["D"] // DATE_UNITS[unit]
-        most = many * DATE_UNITS["D"] // DATE_UNITS[unit]
+        most = days * DATE_UNITS["D"] // DATE_UNITS[unit]
         if abs(origin) + most > 2**62:
             continue  # no such declaration: nanoseconds since the year 1
         timeline = Timeline(origin, unit)
@@ -45,8 +45,8 @@ def test_stored_dates_are_counted_as_by_exact_integers(unit, stored):
         cells = [cell for cell in cells if -(2**63) < cell < 2**63]
         exact = [cell * DATE_UNITS[stored] // DATE_UNITS[unit] - origin for cell in cells]
         for lower in (0, most // 2, -1):
-            found = timeline.counted(np.array(cells, dtype=np.int64), stored, lower, most)
-            assert found.tolist() == [min(max(number, lower - 1), most + 1) for number in exact]
+            counted = timeline.counted(np.array(cells, dtype=np.int64), stored, lower, most)
+            assert counted.tolist() == [min(max(number, lower - 1), most + 1) for number in exact]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -64,16 +64,16 @@ def test_numbers_between_two_dates_are_rounded_to_the_nearest_that_is_published(
     timeline, _ = between("2020-01-01", "2020-03-01", unit)
     step = timeline.units(timeline.stored_unit)
     for number in (0.25, 0.5, 1.75, 1234.56789):
-        (found,) = timeline.dates(number)
-        off = Fraction(nanoseconds(found), DATE_UNITS[timeline.stored_unit]) - timeline.origin * step
+        (date,) = timeline.dates(number)
+        off = Fraction(nanoseconds(date), DATE_UNITS[timeline.stored_unit]) - timeline.origin * step
         assert abs(off - Fraction(number) * step) <= Fraction(1, 2)
 
 
 def test_no_number_is_beyond_the_years_that_python_knows():
     for zone in ZONES:
         timeline = Timeline(0, "s", zone)
-        found = timeline.dates([-1e300, 1e300, np.nan])
-        first, last, none = found[0], found[1], found[2]  # pandas 2.2.0 cannot go through such dates
+        dates = timeline.dates([-1e300, 1e300, np.nan])
+        first, last, none = dates[0], dates[1], dates[2]  # pandas 2.2.0 cannot go through such dates
         assert first.year == 1
         assert last.year == 9999
         assert none is pd.NaT
@@ -127,14 +127,14 @@ def test_periods_are_those_of_pandas_and_each_date_is_in_its_own(freq, zone):
     timeline, last = between("2015-12-29 05:00", "2020-03-02 07:00", "min", zone)
     names, first = timeline.periods(freq, 0, last)
     wall = timeline.instants(np.array([0, last])).tz_localize(None)
-    assert list(names) == [str(one) for one in pd.period_range(*wall, freq=freq)]
+    assert list(names) == [str(period) for period in pd.period_range(*wall, freq=freq)]
     assert (np.diff(first) > 0).all()
     edges = first[1:]
     draw = np.random.default_rng(1)
     numbers = np.unique(np.concatenate([draw.integers(0, last + 1, 3000), edges, edges - 1, [0, last]]))
     periods = timeline.instants(numbers).tz_localize(None).to_period(freq)
-    places = np.searchsorted(edges, numbers, side="right")
-    np.testing.assert_array_equal(np.array(names)[places], periods.astype(str))
+    positions = np.searchsorted(edges, numbers, side="right")
+    np.testing.assert_array_equal(np.array(names)[positions], periods.astype(str))
 
 
 def test_a_midnight_that_clocks_skip_or_show_twice_begins_one_day():
@@ -153,8 +153,8 @@ def test_periods_are_known_beyond_the_years_of_nanoseconds():
     names, first = timeline.periods("Y", 0, last)
     assert (names[0], names[-1], len(names)) == ("1500", "2500", 1001)
     assert timeline.text(int(first[1])) == "1501-01-01"
-    one = between("2020-02-29", "2020-02-29")[0].periods("M", 0, 0)
-    assert (one[0], one[1].tolist()) == (("2020-02",), [0])
+    month = between("2020-02-29", "2020-02-29")[0].periods("M", 0, 0)
+    assert (month[0], month[1].tolist()) == (("2020-02",), [0])
 
 
 @pytest.mark.parametrize("freq", ["ME", "MS", "QE-DEC", "QS", "YE-DEC", "YS", "W-SUN"])
@@ -180,14 +180,14 @@ def test_fields_are_those_of_pandas_and_within_their_limits(name, zone):
     timeline, last = between("2016-01-01", "2020-12-31 23:00", "h", zone)
     numbers = np.arange(last + 1)
     index = pd.date_range(timeline.instants(numbers[:1])[0], periods=last + 1, freq="h")
-    found = timeline.field(name)(numbers)
-    assert found.tolist() == getattr(index, name.replace("dayof", "day_of_")).tolist()
+    values = timeline.field(name)(numbers)
+    assert values.tolist() == getattr(index, name.replace("dayof", "day_of_")).tolist()
     if name != "year":
-        assert (found.min(), found.max()) == FIELDS[name]
+        assert (values.min(), values.max()) == FIELDS[name]
 
 
 def test_times_are_rounded_up():
-    found = times([0.0, 1e-9, 1.5, np.inf, np.nan])
-    assert found[:3].tolist() == [pd.Timedelta(0), pd.Timedelta("1us"), pd.Timedelta("1.5s")]
-    assert found[3].to_numpy() > np.timedelta64(10**6, "D")
-    assert found[4] is pd.NaT
+    durations = times([0.0, 1e-9, 1.5, np.inf, np.nan])
+    assert durations[:3].tolist() == [pd.Timedelta(0), pd.Timedelta("1us"), pd.Timedelta("1.5s")]
+    assert durations[3].to_numpy() > np.timedelta64(10**6, "D")
+    assert durations[4] is pd.NaT

@@ -34,11 +34,13 @@ def by_mypy(folder: Path) -> dict[int, str]:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"]
     command += ["--no-error-summary", f"--cache-dir={folder}", EXAMPLES.name]
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
-    assert done.stderr == ""
-    found = re.findall(r"typing_examples\.py:(\d+): error: (.*)", done.stdout)
-    assert found, done.stdout
-    return {int(number): text for number, text in found}
+    process = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env=environment
+    )
+    assert process.stderr == ""
+    errors = re.findall(r"typing_examples\.py:(\d+): error: (.*)", process.stdout)
+    assert errors, process.stdout
+    return {int(number): text for number, text in errors}
 
 
 def by_pyright(folder: Path) -> dict[int, str]:
@@ -52,12 +54,12 @@ def by_pyright(folder: Path) -> dict[int, str]:
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "-p", str(folder)]
     command += ["--pythonpath", sys.executable]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    found = json.loads(done.stdout)["generalDiagnostics"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    diagnostics = json.loads(process.stdout)["generalDiagnostics"]
     return {
-        one["range"]["start"]["line"] + 1: f"{one['message']} ({one.get('rule')})"
-        for one in found
-        if one["severity"] == "error"
+        diagnostic["range"]["start"]["line"] + 1: f"{diagnostic['message']} ({diagnostic.get('rule')})"
+        for diagnostic in diagnostics
+        if diagnostic["severity"] == "error"
     }
 
 
@@ -68,9 +70,9 @@ def test_a_type_checker_sees_what_is_wrong_and_nothing_else(checker, module, tmp
     if find_spec(module) is None or not any(Path(path, "pandas-stubs").is_dir() for path in sys.path):
         pytest.skip(f"{module} or pandas-stubs is not installed")
     shutil.copy(EXAMPLES, tmp_path)
-    found = checker(tmp_path)
-    assert {number: text for number, text in found.items() if number not in WRONG} == {}
-    assert {LINES[number - 1].strip() for number in WRONG - set(found)} == set()
+    errors = checker(tmp_path)
+    assert {number: text for number, text in errors.items() if number not in WRONG} == {}
+    assert {LINES[number - 1].strip() for number in WRONG - set(errors)} == set()
 
 
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
@@ -84,7 +86,7 @@ def test_the_examples_are_of_these_types_when_they_run():
             if named and not isinstance(node, ast.For | ast.With):
                 value = eval(ast.unparse(call.args[0]), names)
                 kind = ast.literal_eval(call.args[1]) if isinstance(call.args[1], ast.Constant) else None
-                wanted = (kind or ast.unparse(call.args[1])).partition("[")[0].rpartition(".")[2]
-                assert type(value).__name__ == wanted, ast.unparse(call)
+                expected = (kind or ast.unparse(call.args[1])).partition("[")[0].rpartition(".")[2]
+                assert type(value).__name__ == expected, ast.unparse(call)
                 checked += 1
     assert checked > 40

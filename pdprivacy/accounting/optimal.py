@@ -223,13 +223,13 @@ class _Sums:
             step = int(epsilon / unit)
             first, taps = binomial_weights(epsilon, count)
             filled = np.zeros(len(weights) + step * (len(taps) - 1))
-            for place, tap in enumerate(taps):
-                filled[place * step : place * step + len(weights)] += weights * tap
+            for index, tap in enumerate(taps):
+                filled[index * step : index * step + len(weights)] += weights * tap
             weights, start = filled, start + step * first
             steps += step * count
             adds += len(taps) + 2
-        places = np.arange(start, start + len(weights), dtype=np.float64)
-        return cls((2 * places - steps) * float(unit), weights, eta, adds * 2**-52)
+        cells = np.arange(start, start + len(weights), dtype=np.float64)
+        return cls((2 * cells - steps) * float(unit), weights, eta, adds * 2**-52)
 
     @classmethod
     def _one_by_one(cls, groups: Sequence[tuple[Fraction, int]], unit: Fraction) -> _Sums:
@@ -240,8 +240,8 @@ class _Sums:
             first, taps = binomial_weights(epsilon, count)
             fuller: dict[int, float] = {}
             for so_far, weight in sums.items():
-                for place, tap in enumerate(taps.tolist()):
-                    key = so_far + (2 * (place + first) - count) * step
+                for index, tap in enumerate(taps.tolist()):
+                    key = so_far + (2 * (index + first) - count) * step
                     fuller[key] = fuller.get(key, 0.0) + weight * tap
             sums = fuller
             adds += len(taps) + 2

@@ -147,7 +147,7 @@ def report(events: Events, delta: Rational) -> list[Bound]:
 def _least_bound(bounds: list[Bound]) -> float:
     *_, best = bounds
     if best.epsilon is None:
-        why = "; ".join(f"{one.accounting}: {one.reason}" for one in bounds[:-1])
+        why = "; ".join(f"{bound.accounting}: {bound.reason}" for bound in bounds[:-1])
         raise ParameterError(f"{best.reason} {why}", "a larger delta.")
     return best.epsilon
 
@@ -178,8 +178,8 @@ def _optimal(events: Events, delta: Fraction) -> float:
 def _zcdp(events: Events, delta: Fraction) -> float:
     rho, slack = Fraction(0), Fraction(0)
     for event, count in tally(events):
-        one, reveals = _rho_of_event(event)
-        rho += count * one
+        event_rho, reveals = _rho_of_event(event)
+        rho += count * event_rho
         slack += count * reveals
     if not delta:
         raise ParameterError("The conversion of rho needs a positive 'delta'.")
@@ -361,8 +361,8 @@ class _Lattice:
         for k in range(1, terms + 1):
             decay = math.exp(-2 * math.pi**2 * float(self.deviation) ** 2 * k / (k + 1))
             ripple = 2 * decay / (1 - decay**3)  # decay + decay**4 + decay**9 + ...
-            one = math.log1p(ripple) - math.log1p(-ripple)
-            total += one if k < terms else one * (count - terms)  # the terms fall in k
+            term = math.log1p(ripple) - math.log1p(-ripple)
+            total += term if k < terms else term * (count - terms)  # the terms fall in k
         return Fraction(math.exp(total) * (1 + RELATIVE))
 
     def masses(self, count: int, interval: float) -> tuple[dict[int, float], float]:
@@ -373,10 +373,10 @@ class _Lattice:
         masses = np.exp(-noise * noise / (2 * variance))
         masses /= masses.sum()
         losses = self.shift * (2 * noise + count * self.shift) / (2 * float(self.deviation) ** 2)
-        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)
-        sums = np.bincount(places - places[0], weights=masses)
-        kept = np.flatnonzero(sums)
-        values = dict(zip((kept + places[0]).tolist(), sums[kept].tolist(), strict=True))
+        cells = np.ceil(losses / interval + ROUNDING).astype(np.int64)
+        sums = np.bincount(cells - cells[0], weights=masses)
+        nonzero = np.flatnonzero(sums)
+        values = dict(zip((nonzero + cells[0]).tolist(), sums[nonzero].tolist(), strict=True))
         return values, 2 * math.exp(-(REACH**2) / 2)
 
 
@@ -422,8 +422,8 @@ class _Parts:
     @property
     def multipliers(self) -> list[Fraction]:
         """Noise multipliers of all Gaussian releases: one for all fine grids, one for each coarse grid."""
-        found = [lattice.multiplier(count) for lattice, count in self.lattices.items()]
-        return [self.multiplier, *found] if self.multiplier else found
+        coarse = [lattice.multiplier(count) for lattice, count in self.lattices.items()]
+        return [self.multiplier, *coarse] if self.multiplier else coarse
 
     @property
     def gain(self) -> Fraction:
@@ -497,7 +497,7 @@ def _compose(parts: _Parts, interval: float) -> tuple[Any, int]:
         distributions.append(
             library.from_gaussian_mechanism(deviation, value_discretization_interval=interval)
         )
-    return reduce(lambda one, other: one.compose(other), distributions), len(distributions) - 1
+    return reduce(lambda total, other: total.compose(other), distributions), len(distributions) - 1
 
 
 def _run_guarded(compute: Callable[[], T]) -> T:

@@ -166,9 +166,9 @@ def _report(chosen: argparse.Namespace) -> None:
         title=chosen.title,
         pictures=not chosen.no_pictures,
     )
-    what = f"{many(len(html_report.releases), 'release')}, {html_report.edition} edition"
+    summary = f"{many(len(html_report.releases), 'release')}, {html_report.edition} edition"
     mark = ", CONFIDENTIAL" if html_report.edition == "curator" else ""
-    print(f"{printable(chosen.output)}: {what}{mark}")
+    print(f"{printable(chosen.output)}: {summary}{mark}")
 
 
 NAME = "schema"
@@ -323,10 +323,10 @@ def _unanswered(chain: Chain, head: Row | None) -> dict[str, set[int]]:
 
 
 def _audit(ledger: Ledger, head: str | None) -> None:
-    found = ledger.audit(head)
-    counts = {name: getattr(found, name) for name in ("records", "budgets", "charges", "unanswered")}
+    result = ledger.audit(head)
+    counts = {name: getattr(result, name) for name in ("records", "budgets", "charges", "unanswered")}
     print("No fault found:", ", ".join(f"{name} {number}" for name, number in counts.items()))
-    print(f"head {found.head}".rstrip())
+    print(f"head {result.head}".rstrip())
 
 
 def _export(ledger: Ledger, name: str | None, output: str | None) -> None:

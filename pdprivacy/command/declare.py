@@ -305,10 +305,10 @@ def _checked(names: list[str], path: str, separator: str, header: bool) -> list[
             f"{_shown(path)} seems to be separated by other than {separator!r}: its first line is one name.",
             f'add --sep "{named}", or --header where it is one name',
         )
-    for place, name in enumerate(names, 1):
+    for position, name in enumerate(names, 1):
         if _like_a_value(name):  # it may be a cell, so it is not shown
             raise ParameterError(
-                f"the first line of {_shown(path)} seems to hold values, not names (field {place} of it).",
+                f"the first line of {_shown(path)} seems to hold values, not names (field {position} of it).",
                 f"{_NAMES_FIRST}; add --header where it does",
             )
     return names
@@ -359,10 +359,10 @@ def _without_cells_in_errors(path: str) -> Iterator[None]:
 
 def _of_parser(text: str, path: str) -> tuple[str, str]:
     """Return the fault of a CSV file and a hint, by the numbers of its lines alone."""
-    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
-        wanted, line, seen = found.groups()
+    if match := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text):
+        expected, line, fields = match.groups()
         return (
-            f"line {line} of {_shown(path)} has {seen} fields, where there are {wanted} names.",
+            f"line {line} of {_shown(path)} has {fields} fields, where there are {expected} names.",
             'mend the line, quote cells that hold the separator, or add --sep, such as --sep ";"',
         )
     if "EOF inside string" in text:

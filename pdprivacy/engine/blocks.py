@@ -141,10 +141,10 @@ def _integer_coder(
             if len(block) and not (lower <= block.min() and block.max() <= upper):
                 whole = np.clip(block.astype(np.int64, copy=False), lower, upper)
             # the low bits of numbers within the bounds hold the distance, even if they wrap around
-            found: NDArray[Any] = np.empty(len(whole), dtype=small)
-            np.copyto(found, whole, casting="unsafe")
-            found -= np.array(lower).astype(small)
-            return found
+            distances: NDArray[Any] = np.empty(len(whole), dtype=small)
+            np.copyto(distances, whole, casting="unsafe")
+            distances -= np.array(lower).astype(small)
+            return distances
         clipped = np.clip(block.astype(np.float64, copy=False), lower, upper)
         nulls = np.isnan(clipped)
         if not nulls.any():
@@ -180,11 +180,13 @@ def _distance(cell: Any, lower: int, upper: int) -> int:
 
 
 def _category_coder(values: pd.Categorical, column: Column, labels: Sequence[Any]) -> Coder:
-    place = {label: cell for cell, label in enumerate(labels)}
-    stored = [place.get(label, -1) for label in values.categories.tolist()]
+    cell_of = {label: cell for cell, label in enumerate(labels)}
+    stored = [cell_of.get(label, -1) for label in values.categories.tolist()]
     array = np.asarray(values.codes)
-    found = _coder_of_codes(lambda start, stop: array[start:stop], column, stored, len(labels))
-    return found if len(found.cells) <= 2 * len(labels) + 16 else found.to_declared_cells()
+    column_coder = _coder_of_codes(lambda start, stop: array[start:stop], column, stored, len(labels))
+    return (
+        column_coder if len(column_coder.cells) <= 2 * len(labels) + 16 else column_coder.to_declared_cells()
+    )
 
 
 def _number_codes(values: Any, labels: Sequence[float]) -> Reader:
@@ -196,9 +198,9 @@ def _number_codes(values: Any, labels: Sequence[float]) -> Reader:
     def codes(start: int, stop: int) -> NDArray[Any]:
         block = np.asarray(read(start, stop), dtype=np.float64)
         near = np.minimum(np.searchsorted(ordered, block), len(ordered) - 1)
-        found = np.where(ordered[near] == block, order[near], len(ordered))
-        found[np.isnan(block)] = -1
-        return found
+        positions = np.where(ordered[near] == block, order[near], len(ordered))
+        positions[np.isnan(block)] = -1
+        return positions
 
     return codes
 
@@ -243,8 +245,8 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
     import pyarrow.compute as pc
 
     chunks = values.__arrow_array__()
-    held = chunks.type.value_type if pa.types.is_dictionary(chunks.type) else chunks.type
-    if str(held) not in (*_TEXT, "string_view"):
+    value_type = chunks.type.value_type if pa.types.is_dictionary(chunks.type) else chunks.type
+    if str(value_type) not in (*_TEXT, "string_view"):
         return None
     plain = str(chunks.type) in _TEXT
     text = chunks.type if plain else pa.large_string()
@@ -257,8 +259,8 @@ def _arrow_codes(values: Any, labels: Sequence[Any]) -> Reader | None:
 
     def codes(start: int, stop: int) -> NDArray[Any]:
         block = chunks.slice(start, stop - start)
-        found = pc.index_in(block if plain else block.cast(text), value_set=known).fill_null(null + 1)
-        array = np.array(found.to_numpy(), dtype=np.int32)
+        indices = pc.index_in(block if plain else block.cast(text), value_set=known).fill_null(null + 1)
+        array = np.array(indices.to_numpy(), dtype=np.int32)
         array[array == null] = -1
         array[array == null + 1] = null
         return array

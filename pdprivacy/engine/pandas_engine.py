@@ -64,12 +64,12 @@ _memory = threading.local()
 def _scratch(rows: int, columns: int = 1) -> Floats:
     """Return memory for blocks of columns, reused per thread because new memory costs more than a pass."""
     size = rows * columns
-    kept: Floats | None = getattr(_memory, "array", None)
+    array: Floats | None = getattr(_memory, "array", None)
     if size > 4 * SUM_BLOCK:
         return np.empty((columns, rows))
-    if kept is None or len(kept) < size:
-        kept = _memory.array = np.empty(max(size, SUM_BLOCK))
-    return kept[:size].reshape(columns, rows)
+    if array is None or len(array) < size:
+        array = _memory.array = np.empty(max(size, SUM_BLOCK))
+    return array[:size].reshape(columns, rows)
 
 
 class Columns(Protocol):
@@ -150,7 +150,7 @@ class PandasEngine:
     def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
         """Return the records without null per declared group of ``keys``, ordered by their grid steps."""
         table = CellTable(self._coders(keys, method))
-        places = table.declared_cells()
+        declared_cells = table.declared_cells()
         read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
         steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
         width = min(BLOCK, max(self.rows, 1))
@@ -159,11 +159,11 @@ class PandasEngine:
             out, cells = buffer[: stop - start], codes[: stop - start]
             quantity.anchored(read(start, stop), out)
             table.read(start, stop, cells)
-            group = places[cells]
+            group = declared_cells[cells]
             kept = ~np.isnan(out) & (group >= 0)
-            found = slice(count, count + int(np.count_nonzero(kept)))
-            steps[found], groups[found] = (out.view(np.int64) - lowest)[kept], group[kept]
-            count = found.stop
+            target = slice(count, count + int(np.count_nonzero(kept)))
+            steps[target], groups[target] = (out.view(np.int64) - lowest)[kept], group[kept]
+            count = target.stop
         return sorted_by_group(steps[:count], groups[:count], table.declared, quantity)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
@@ -467,10 +467,10 @@ def weighed(
         quantity.anchored(read(start, stop), steps[0])
         weight.anchored(weigh(start, stop), steps[1])
         steps = steps[:, ~np.isnan(steps).any(axis=0) & (steps[1] != weight.zero)]
-        found = slice(count, count + steps.shape[1])
-        values[found] = steps[0].view(np.int64) - quantity.anchor
-        weights[found] = steps[1].view(np.int64) - weight.anchor
-        count = found.stop
+        target = slice(count, count + steps.shape[1])
+        values[target] = steps[0].view(np.int64) - quantity.anchor
+        weights[target] = steps[1].view(np.int64) - weight.anchor
+        count = target.stop
     order = np.argsort(values[:count], kind="stable")
     values, weights = values[order], weights[order]
     firsts = np.flatnonzero(np.diff(values, prepend=quantity.low - 1))

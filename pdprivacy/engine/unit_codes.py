@@ -80,8 +80,8 @@ def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
     order = np.lexsort((keys, units))
     ordered = units[order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    place = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
-    return np.sort(order[place < most])
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
+    return np.sort(order[rank < most])
 
 
 def _of_numbers(names: pd.Series[Any]) -> Integers:
@@ -114,8 +114,8 @@ def _of_objects(names: pd.Series[Any]) -> Integers:
         raise _no_names()
     if any(issubclass(kind, _TIMES) for kind in kinds):
         cells = _comparable(cells)
-    places: dict[Any, int] = {}
-    codes = np.fromiter((places.setdefault(cell, len(places)) for cell in cells), np.int64, len(cells))
+    code_of: dict[Any, int] = {}
+    codes = np.fromiter((code_of.setdefault(cell, len(code_of)) for cell in cells), np.int64, len(cells))
     return np.where(gone, -1, codes)
 
 

@@ -297,10 +297,10 @@ class StoredColumn:
         if self.column.kind != "category" and all(abs(label) <= EXACT for label in labels):
             # such labels are compared as doubles, where the next integer equals the last of them
             whole |= {label + label // EXACT: whole[label] for label in (EXACT, -EXACT) if label in whole}
-        held = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
+        in_range = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
         # numbers beyond 64 bits are read as a number that is no label
-        other = next(number for number in itertools.count() if number not in held)
-        return self._integers(other), narwhals().Int64, held
+        other = next(number for number in itertools.count() if number not in in_range)
+        return self._integers(other), narwhals().Int64, in_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,17 +381,17 @@ def _even_edges(edges: Floats) -> tuple[float, float, float, float] | None:
     arithmetic is monotone, that of a number between two edges is the place of one of them.
     """
     count = len(edges) - 1
-    places = np.arange(count + 1, dtype=np.float64)
+    positions = np.arange(count + 1, dtype=np.float64)
     with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / count
         scale = np.float64(1.0) / width
-        if not np.array_equal(np.floor((edges - edges[0]) * scale + 0.5), places):
+        if not np.array_equal(np.floor((edges - edges[0]) * scale + 0.5), positions):
             return None
         for first, times, by in (
             (edges[0], width, 1.0),
             (edges[0], edges[1] - edges[0], 1.0),
             *((np.rint(edges[0] * by), np.rint(width * by), by) for by in (10.0, 100.0, 1000.0)),
         ):
-            if np.array_equal((places * times + first) / by, edges):
+            if np.array_equal((positions * times + first) / by, edges):
                 return float(first), float(times), float(by), float(scale)
     return None

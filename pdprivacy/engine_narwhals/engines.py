@@ -197,7 +197,7 @@ def narwhals_frame(frame: Any) -> Any:
         return narwhals(frame).from_native(frame)
 
 
-def run_guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
+def run_guarded(task: str, engine: str, action: Callable[[], Found]) -> Found:
     """Run the action; replace its failure by an error that holds nothing of the engine's message.
 
     An engine's message may print a cell, and so may whatever caused it: neither is kept.
@@ -208,7 +208,7 @@ def run_guarded(what: str, engine: str, action: Callable[[], Found]) -> Found:
         failure = error
     except Exception as error:
         failure = EngineError(
-            f"{engine} failed to compute {what} ({type(error).__name__}).",
+            f"{engine} failed to compute {task} ({type(error).__name__}).",
             "what the engine said may hold data and is left out; compute the frame by itself to see it",
         )
     # raised after the handler: the failure is no context of this error
@@ -239,7 +239,7 @@ def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:
         return run(library.from_native(part))
 
     task = dask.delayed(checked)
-    return [found for one in dask.compute(*map(task, frame.to_delayed())) for found in one]
+    return [result for results in dask.compute(*map(task, frame.to_delayed())) for result in results]
 
 
 def _same_kind(actual: Any, declared: Any) -> bool:

@@ -168,9 +168,9 @@ class NarwhalsEngine:
         """Refused: records around centres are read from pandas frames only."""
         raise self._refused("the records around centres")
 
-    def _refused(self, what: str) -> ParameterError:
+    def _refused(self, feature: str) -> ParameterError:
         return ParameterError(
-            f"{self._name} frames do not give {what}.", "protect the frame as a pandas frame"
+            f"{self._name} frames do not give {feature}.", "protect the frame as a pandas frame"
         )
 
     # ------------------------------------------------------------ pieces read by the code of pandas frames
@@ -191,12 +191,12 @@ class NarwhalsEngine:
         )
 
     def _in_pieces(
-        self, what: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
+        self, task: str, quantities: Sequence[Quantity], function: Callable[[Columns], Found]
     ) -> list[Found]:
         """Call a function on each piece of these columns, as arrays of pandas."""
         names = list(dict.fromkeys(quantity.column.name for quantity in quantities))
         frame = self._frame.to_native() if self._pieces is None else self._pieces
-        return run_guarded(what, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
+        return run_guarded(task, self._name, lambda: each_of_numbers(frame, self._engine, names, function))
 
     # ------------------------------------------------------------ queries
 
@@ -220,10 +220,10 @@ class NarwhalsEngine:
     def _answer(self, query: Query[Found]) -> Found:
         return query.answer(self._results(query.what, query.names, [query.plan])[0])
 
-    def _results(self, what: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
+    def _results(self, task: str, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
         """Return the results of each plan on these columns, per part of the frame, in one pass."""
-        parts = run_guarded(what, self._name, lambda: self._compute(names, plans))
-        return [[part[place] for part in parts] for place in range(len(plans))]
+        parts = run_guarded(task, self._name, lambda: self._compute(names, plans))
+        return [[part[index] for part in parts] for index in range(len(plans))]
 
     def _compute(self, names: Sequence[Any], plans: Sequence[Plan]) -> list[list[Any]]:
         """Return the results of all plans, per part of the frame."""
@@ -289,9 +289,9 @@ class EngineFrame:
 
         Raises as `NarwhalsEngine`.
         """
-        found, engine, schema = open_frame(frame)
-        lazy = isinstance(found, narwhals().LazyFrame)
-        return cls(found.to_native(), engine, tuple(schema.names()), lazy)
+        wrapped, engine, schema = open_frame(frame)
+        lazy = isinstance(wrapped, narwhals().LazyFrame)
+        return cls(wrapped.to_native(), engine, tuple(schema.names()), lazy)
 
     def select(self, names: Sequence[Hashable]) -> EngineFrame:
         """These columns only, in this order."""
@@ -323,9 +323,9 @@ class EngineFrame:
         """
         self.statistics().check(domain)
 
-    def each(self, what: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
+    def each(self, task: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
         """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
-        return run_guarded(what, self.engine, lambda: each(self.frame, self.engine, function))
+        return run_guarded(task, self.engine, lambda: each(self.frame, self.engine, function))
 
     def then(self, step: Piecewise) -> EngineFrame:
         """The frame after a step that looks at one record alone.
@@ -335,8 +335,8 @@ class EngineFrame:
         for column in step.made:
             arrow_type(column)
         frame = run_guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
-        made = [column.name for column in step.made if column.name not in self.names]
-        return replace(self, frame=frame, names=(*self.names, *made))
+        added = [column.name for column in step.made if column.name not in self.names]
+        return replace(self, frame=frame, names=(*self.names, *added))
 
     def excess(self, unit: Hashable, most: int) -> int:
         """Return the records beyond a number of records of their unit.
@@ -446,10 +446,10 @@ class HistogramRanks:
             left, right = bins_around(self._reached, first, last)
         start, stop = int(self._edges[left]), int(self._edges[right])
         below = int(self._reached[left])
-        held = self._steps_of_bins(left, right)
-        first_of, after = np.searchsorted(held.distances, [start, stop])
+        fetched = self._steps_of_bins(left, right)
+        first_of, after = np.searchsorted(fetched.distances, [start, stop])
         low = self._quantity.low
-        distances, counts = held.distances[first_of:after], held.counts[first_of:after]
+        distances, counts = fetched.distances[first_of:after], fetched.counts[first_of:after]
         return Window(low + start, low + stop - 1, below, distances + low, counts)
 
     # ------------------------------------------------------------ bins
@@ -464,9 +464,9 @@ class HistogramRanks:
         """The edges of about 2**12 bins from ``start`` up to ``stop``, and how many records are in each."""
         shift = bin_shift(stop - start)
         first, after = start >> shift, ((stop - 1) >> shift) + 1
-        places, found = self._query_distances(shift, first, after)
+        keys, key_counts = self._query_distances(shift, first, after)
         counts = np.zeros(after - first, np.int64)
-        counts[places - first] = found
+        counts[keys - first] = key_counts
         return np.minimum(np.arange(first, after + 1, dtype=np.int64) << shift, stop), counts
 
     def _refine(self, bin_: int, most: int) -> bool:
@@ -493,16 +493,16 @@ class HistogramRanks:
 
     def _steps_of_bins(self, left: int, right: int) -> _FetchedSteps:
         """The steps of these bins, and perhaps of others."""
-        for held in self._fetched:
-            if held.start <= self._edges[left] and self._edges[right] <= held.stop:
-                return held
+        for span in self._fetched:
+            if span.start <= self._edges[left] and self._edges[right] <= span.stop:
+                return span
         self._read += int(self._reached[right] - self._reached[left])
         whole = self.rows <= FEW or (self._read >= self.rows and self._given[-1] <= AT_ONCE)
         if whole:
             left, right = 0, len(self._counts)
         fetched = self._fetch(left, right)
         others = [] if whole else self._fetched
-        size = sum(len(one.distances) for one in (*others, fetched))
+        size = sum(len(part.distances) for part in (*others, fetched))
         self._fetched = [*others, fetched] if size <= AT_ONCE else [fetched]
         return fetched
 
@@ -510,8 +510,8 @@ class HistogramRanks:
         """The steps of these bins, by as few queries as their number allows."""
         start, stop = int(self._edges[left]), int(self._edges[right])
         if stop - start == right - left:
-            places = np.flatnonzero(self._counts[left:right])
-            return _FetchedSteps(start, stop, start + places, self._counts[left + places])
+            offsets = np.flatnonzero(self._counts[left:right])
+            return _FetchedSteps(start, stop, start + offsets, self._counts[left + offsets])
         answers, at = [], left
         while self._edges[at] < stop:
             if self._refine(at, AT_ONCE):
@@ -543,7 +543,7 @@ class HistogramRanks:
             aggregates["most"] = at.max()
 
         def plan(frame: Any) -> Any:
-            read = frame.select(**{f"q{place}": number.source for place, number in enumerate(numbers)})
+            read = frame.select(**{f"q{index}": number.source for index, number in enumerate(numbers)})
             for condition in (condition for number in numbers for condition in number.conditions):
                 read = read.filter(condition)
             read = read.select(at=self._number.steps * scale - lowest, **weights)
@@ -574,8 +574,8 @@ def _merge_counts(keys: Integers, counts: Integers) -> tuple[Integers, Integers]
     """Each key once, in order, with all its counts: parts of a frame have theirs."""
     order = np.argsort(keys)
     keys, counts = keys[order], counts[order]
-    places = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return keys[places], np.add.reduceat(counts, places) if len(places) else counts
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    return keys[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
 Found = TypeVar("Found")

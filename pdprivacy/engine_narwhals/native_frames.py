@@ -60,27 +60,27 @@ class Piecewise:
 
     def on_arrow(self, table: Any) -> Any:
         """The step, of a table of Arrow."""
-        made, keep = self._compute(pandas_of(table.select(list(self.reads)), self._dates))
-        for name, values in made:
-            place = table.schema.get_field_index(name)
-            table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
+        columns, keep = self._compute(pandas_of(table.select(list(self.reads)), self._dates))
+        for name, values in columns:
+            index = table.schema.get_field_index(name)
+            table = table.append_column(name, values) if index < 0 else table.set_column(index, name, values)
         return table if keep is None else table.filter(keep)
 
     def on_pandas(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The step, of a partition of Dask."""
-        made, keep = self._compute(plain(frame[list(self.reads)]))
-        found = frame.copy(deep=False)
-        for name, values in made:
-            found[name] = pd.array(values, dtype=pd.ArrowDtype(values.type))
-        return found if keep is None else found.loc[keep.to_numpy(zero_copy_only=False)]
+        columns, keep = self._compute(plain(frame[list(self.reads)]))
+        result = frame.copy(deep=False)
+        for name, values in columns:
+            result[name] = pd.array(values, dtype=pd.ArrowDtype(values.type))
+        return result if keep is None else result.loc[keep.to_numpy(zero_copy_only=False)]
 
     def on_polars(self, frame: Any) -> Any:
         """The step, of a frame of Polars."""
         import polars
 
-        made, keep = self._compute(_pandas_of_polars(frame.select(self.reads), self._dates))
-        found = frame.with_columns([_series(name, values) for name, values in made])
-        return found if keep is None else found.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
+        columns, keep = self._compute(_pandas_of_polars(frame.select(self.reads), self._dates))
+        result = frame.with_columns([_series(name, values) for name, values in columns])
+        return result if keep is None else result.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
 
     @property
     def _dates(self) -> frozenset[Hashable]:
@@ -89,9 +89,9 @@ class Piecewise:
     def _compute(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
         import pyarrow as pa
 
-        made, keep = self.run(frame)
-        kept = None if keep is None else pa.array(np.asarray(keep, dtype=bool))
-        return [(column.name, arrow_of(made[column.name], column)) for column in self.made], kept
+        columns, keep = self.run(frame)
+        mask = None if keep is None else pa.array(np.asarray(keep, dtype=bool))
+        return [(column.name, arrow_of(columns[column.name], column)) for column in self.made], mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class ArrowPieces:
 
     def select(self, names: Sequence[Hashable]) -> ArrowPieces:
         """These columns only."""
-        kept = list(names)
-        schema = self.schema.empty_table().select(kept).schema
-        return ArrowPieces(self.engine, schema, lambda: (table.select(kept) for table in self.open()))
+        columns = list(names)
+        schema = self.schema.empty_table().select(columns).schema
+        return ArrowPieces(self.engine, schema, lambda: (table.select(columns) for table in self.open()))
 
     def relation(self) -> Any:
         """The tables as a relation of DuckDB, which can be read once."""
@@ -155,8 +155,8 @@ def then(frame: Any, engine: str, step: Piecewise) -> Any:
     if engine == "PyArrow":
         import pyarrow as pa
 
-        found = [step.on_arrow(table) for table in tables(frame)]
-        return pa.concat_tables(found)
+        results = [step.on_arrow(table) for table in tables(frame)]
+        return pa.concat_tables(results)
     pieces = frame if isinstance(frame, ArrowPieces) else streamed(frame)
     schema = step.on_arrow(pieces.schema.empty_table()).schema
     return ArrowPieces(engine, schema, lambda: map(step.on_arrow, pieces.open()))
@@ -174,9 +174,9 @@ def in_own_memory(frame: Any) -> Any:
         return polars.read_ipc_stream(written)
     import pyarrow as pa
 
-    for place, field in enumerate(frame.schema):
+    for index, field in enumerate(frame.schema):
         if str(field.type) == "string_view":
-            frame = frame.set_column(place, field.name, frame.column(place).cast(pa.large_string()))
+            frame = frame.set_column(index, field.name, frame.column(index).cast(pa.large_string()))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, frame.schema) as writer:
         writer.write_table(frame)
@@ -248,15 +248,15 @@ def _then_of_polars(frame: Any, step: Piecewise, types: dict[Any, Any]) -> Any:
 
     kinds = {name: _series(name, pa.array([], type=kind)).dtype for name, kind in types.items()}
     schema = {**frame.lazy().collect_schema(), **kinds}
-    found = _lazily(frame, step.on_polars, schema)
-    return found if type(frame).__name__ == "LazyFrame" else found.collect(engine="streaming")
+    result = _lazily(frame, step.on_polars, schema)
+    return result if type(frame).__name__ == "LazyFrame" else result.collect(engine="streaming")
 
 
 def _series(name: str, values: Any) -> Any:
     import polars
 
-    found: Any = polars.from_arrow(values)
-    return found.rename(name)
+    series: Any = polars.from_arrow(values)
+    return series.rename(name)
 
 
 # ---------------------------------------------------------------- Spark
@@ -267,8 +267,8 @@ def _each_of_spark(frame: Any, function: Callable[[pd.DataFrame], Found]) -> lis
         import pyarrow as pa
 
         for batch in batches:
-            found = pickle.dumps(function(pandas_of(pa.Table.from_batches([batch]))))
-            yield pa.RecordBatch.from_arrays([pa.array([found], type=pa.binary())], names=["piece"])
+            payload = pickle.dumps(function(pandas_of(pa.Table.from_batches([batch]))))
+            yield pa.RecordBatch.from_arrays([pa.array([payload], type=pa.binary())], names=["piece"])
 
     return [pickle.loads(row[0]) for row in frame.mapInArrow(pieces, "piece binary").collect()]
 
@@ -424,9 +424,9 @@ def arrow_of(values: pd.Series[Any], column: Column) -> Any:
 def _whole(numbers: NDArray[Any]) -> Integers:
     """Numbers as integers of 64 bits, where a larger one would become negative."""
     large = numbers >= (2.0**63 if numbers.dtype.kind == "f" else 2**63)
-    found = np.where(large, numbers.dtype.type(0), numbers).astype(np.int64)
-    found[large] = LARGEST
-    return found
+    integers = np.where(large, numbers.dtype.type(0), numbers).astype(np.int64)
+    integers[large] = LARGEST
+    return integers
 
 
 # ---------------------------------------------------------------- records of each unit
@@ -436,8 +436,8 @@ def excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int
     """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
     if engine == "Dask":
         parts = in_partitions(_gather_units(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
-        found = [_excess_of_units(units, most) for units in parts]
-        return sum(over for over, _ in found), sum(nobody for _, nobody in found)
+        crowds = [_excess_of_units(units, most) for units in parts]
+        return sum(over for over, _ in crowds), sum(nobody for _, nobody in crowds)
     if engine == "PyArrow":
         return _excess_of_units(_of_arrow(frame.column(unit)), most)
     library = narwhals()
@@ -492,9 +492,9 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         numbered = frame.withColumn(number_column, f.row_number().over(window))
         return numbered.filter(f.col(number_column) <= most).select(*columns)
     if engine == "Dask":
-        kept = _gather_units(frame, unit).map_partitions(_lowest_hashes, unit, most, key, meta=frame._meta)
+        result = _gather_units(frame, unit).map_partitions(_lowest_hashes, unit, most, key, meta=frame._meta)
         # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
-        return kept.optimize()
+        return result.optimize()
     units = unit_codes(_of_arrow(frame.column(unit)))
     return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
 

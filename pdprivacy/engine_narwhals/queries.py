@@ -71,7 +71,7 @@ class _Groups:
     @property
     def keys(self) -> list[str]:
         """The names of the keys."""
-        return [f"k{place}" for place in range(len(self.cells))]
+        return [f"k{index}" for index in range(len(self.cells))]
 
     def read(
         self,
@@ -87,8 +87,8 @@ class _Groups:
             frame = frame.filter(condition)
         if values is None and not self.early:
             return frame  # the keys are their sources
-        kept = {name: narwhals().col(name) for name in sources} if values is None else values
-        return frame.select(**{key: cells.key for key, cells in columns.items()}, **kept)
+        selected = {name: narwhals().col(name) for name in sources} if values is None else values
+        return frame.select(**{key: cells.key for key, cells in columns.items()}, **selected)
 
     def aggregated(self, frame: Any, aggregates: Mapping[str, Any]) -> Any:
         """The aggregates of each group."""
@@ -102,21 +102,21 @@ class _Groups:
         kinds = [np.int64, *[object] * (len(numbers) - 1)]
         totals = [np.zeros(math.prod(self.shape), dtype=kind) for kind in kinds]
         for result in results:
-            places = self.places(result)
-            declared = places >= 0
+            positions = self.places(result)
+            declared = positions >= 0
             for total, function in zip(totals, numbers, strict=True):
-                np.add.at(total, places[declared], function(result)[declared].astype(total.dtype))
+                np.add.at(total, positions[declared], function(result)[declared].astype(total.dtype))
         return totals
 
     def places(self, result: Any) -> Integers:
         """The cell of each group, -1 where it has none."""
 
         def read_codes() -> Integers:
-            places = np.zeros(len(result), dtype=np.int64)
+            positions = np.zeros(len(result), dtype=np.int64)
             for key, cells, radix in zip(self.keys, self.cells, self.shape, strict=True):
                 codes = cells.decode(result[key])
-                places = np.where((places < 0) | (codes < 0), -1, places * radix + codes)
-            return places
+                positions = np.where((positions < 0) | (codes < 0), -1, positions * radix + codes)
+            return positions
 
         # Python may be unable to hold a label, and the error would show which
         return run_guarded("the cells of its groups", self.engine, read_codes)
@@ -245,10 +245,10 @@ class Queries:
                     raise EngineError(f"{self.name} does not add doubles as the processor does.")
                 parts.append((cells * width + distances)[cells >= 0])
                 numbers.append(_counts(result)[cells >= 0])
-            places = np.concatenate(parts)
-            order = np.argsort(places)
-            starts = np.searchsorted(places[order], width * np.arange(math.prod(groups.shape) + 1))
-            return sorted_ranks(places[order] % width, np.concatenate(numbers)[order], starts, quantity)
+            positions = np.concatenate(parts)
+            order = np.argsort(positions)
+            starts = np.searchsorted(positions[order], width * np.arange(math.prod(groups.shape) + 1))
+            return sorted_ranks(positions[order] % width, np.concatenate(numbers)[order], starts, quantity)
 
         return Query("the ranks of a number per group", _names([number, *groups.cells]), plan, answer)
 
@@ -299,8 +299,8 @@ class Queries:
                     "pandas 3 reads it",
                 )
         cells = [
-            self.column(column, f"k{place}").cells(column.bins, len(column.labels(method)))
-            for place, column in enumerate(columns)
+            self.column(column, f"k{index}").cells(column.bins, len(column.labels(method)))
+            for index, column in enumerate(columns)
         ]
         return self._grouped_by(cells, [column.cells(method) for column in columns])
 
@@ -315,9 +315,11 @@ class Queries:
 
     # ------------------------------------------------------------ counts and sums
 
-    def _records(self, what: str, names: tuple[Any, ...], plan: Callable[[Any], Any]) -> Query[int]:
+    def _records(self, description: str, names: tuple[Any, ...], plan: Callable[[Any], Any]) -> Query[int]:
         """The number of records that a plan gives."""
-        return Query(what, names, plan, lambda results: sum(int(_counts(result)[0]) for result in results))
+        return Query(
+            description, names, plan, lambda results: sum(int(_counts(result)[0]) for result in results)
+        )
 
     def _table(self, groups: _Groups) -> Query[Integers]:
         """The number of records per cell, flat in C order."""

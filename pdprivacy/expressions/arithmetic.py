@@ -119,27 +119,27 @@ def result(term: Term, name: str, reads: tuple[Hashable, ...]) -> Node:
     return Node(column, cells, term.finite)
 
 
-def days_between(one: Node | float, other: Node | float) -> Term:
+def days_between(first: Node | float, second: Node | float) -> Term:
     """The difference of two dates in days; whole where the dates of both columns are whole days.
 
     For a column of dates and a constant, this is the number of the constant on the timeline of the column.
     """
-    sides = (one, other)
+    sides = (first, second)
     timelines = [node.column.timeline for node in sides if isinstance(node, Node) and node.column.timeline]
     finest = min(timelines, key=lambda timeline: timeline.seconds)
     parts: list[Term] = []
     shift: list[Fraction] = []
     for side in sides:
         timeline = (side.column.timeline if isinstance(side, Node) else None) or timelines[0]
-        many = timeline.units(finest.unit)
-        origin = timeline.origin * many
+        factor = timeline.units(finest.unit)
+        origin = timeline.origin * factor
         if isinstance(side, Node):
             numbers = term_of(replace(side, column=replace(side.column, timeline=None)))
-            parts.append(operation_term(OPERATIONS[ast.Mult], numbers, _constant_term(int(many))))
+            parts.append(operation_term(OPERATIONS[ast.Mult], numbers, _constant_term(int(factor))))
             shift.append(origin)
         else:
             parts.append(_constant_term(0))
-            shift.append(origin + Fraction(side) * many)
+            shift.append(origin + Fraction(side) * factor)
     apart = shift[0] - shift[1]
     whole = operation_term(OPERATIONS[ast.Sub], parts[0], parts[1])
     units = operation_term(
@@ -151,9 +151,9 @@ def days_between(one: Node | float, other: Node | float) -> Term:
 
 
 def _constant_term(value: int | float) -> Term:
-    found = constant(value)
-    assert found is not None
-    return found
+    term = constant(value)
+    assert term is not None
+    return term
 
 
 def negated(term: Term) -> Term:
@@ -227,17 +227,17 @@ class _Operation:
     undefined: Callable[[Term, Term], bool]
 
 
-def operation_term(operation: _Operation, one: Term, other: Term) -> Term:
+def operation_term(operation: _Operation, first: Term, second: Term) -> Term:
     """The term of an operation on two terms."""
-    nullable = one.nullable or other.nullable
+    nullable = first.nullable or second.nullable
     divides = operation.run in (np.floor_divide, np.mod)
-    if operation.whole_ends and one.whole and other.whole and not (divides and holds_zero(other.within)):
-        within = operation.whole_ends(one.within, other.within)
+    if operation.whole_ends and first.whole and second.whole and not (divides and holds_zero(second.within)):
+        within = operation.whole_ends(first.within, second.within)
         if _fits_int64(within):
-            return Term(within, True, True, nullable, run=operation.run, parts=(one, other))
-    within = operation.ends(_double_range(one), _double_range(other))
-    nullable = nullable or operation.undefined(one, other)
-    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(one, other))
+            return Term(within, True, True, nullable, run=operation.run, parts=(first, second))
+    within = operation.ends(_double_range(first), _double_range(second))
+    nullable = nullable or operation.undefined(first, second)
+    return Term(within, False, _is_finite(within), nullable, run=operation.run, parts=(first, second))
 
 
 def _may_be_infinite(term: Term, sign: int) -> bool:
@@ -245,13 +245,15 @@ def _may_be_infinite(term: Term, sign: int) -> bool:
     return not term.finite and term.within[sign > 0] == sign * math.inf
 
 
-def _may_cancel(one: Term, other: Term, same: int) -> bool:
+def _may_cancel(first: Term, second: Term, relative_sign: int) -> bool:
     """Return whether both may be infinite, with the same sign (1) or with opposite signs (-1)."""
-    return any(_may_be_infinite(one, sign) and _may_be_infinite(other, same * sign) for sign in (1, -1))
+    return any(
+        _may_be_infinite(first, sign) and _may_be_infinite(second, relative_sign * sign) for sign in (1, -1)
+    )
 
 
-def _may_be_zeros(one: Term, other: Term) -> bool:
-    return holds_zero(one.within) and holds_zero(other.within)
+def _may_be_zeros(first: Term, second: Term) -> bool:
+    return holds_zero(first.within) and holds_zero(second.within)
 
 
 OPERATIONS: dict[type[ast.operator], _Operation] = {
@@ -308,10 +310,12 @@ def numbers(term: Term, read: Read, index: pd.Index[Any]) -> Numbers:
         return Numbers(*whole(values, column)) if term.whole else Numbers(floats(values, column))
     if term.run is None:
         return Numbers(np.array(term.leaf, dtype=np.int64 if term.whole else np.float64))
-    found = [numbers(part, read, index) for part in term.parts]
+    operands = [numbers(part, read, index) for part in term.parts]
     if not term.whole:
         with np.errstate(all="ignore"):
-            return Numbers(np.asarray(term.run(*(one.doubles() for one in found), dtype=np.float64)))
-    masks = [one.null for one in found if one.null is not None]
+            return Numbers(
+                np.asarray(term.run(*(operand.doubles() for operand in operands), dtype=np.float64))
+            )
+    masks = [operand.null for operand in operands if operand.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
-    return Numbers(term.run(*(one.array for one in found)), null)
+    return Numbers(term.run(*(operand.array for operand in operands)), null)

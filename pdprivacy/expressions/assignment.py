@@ -77,40 +77,40 @@ def assign(
     [3, -2]
     """
     _check_expressions(expressions)
-    asked = _checked_bounds(expressions, bounds)
+    limits = _checked_bounds(expressions, bounds)
     _check_levels(domain, expressions)
-    made: dict[Hashable, Node] = {}
+    new_columns: dict[Hashable, Node] = {}
     reads: dict[Hashable, None] = {}
     known = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
         if name in known:
             own(known[name], "assign")
-        what = f"expression of {name!r}"
+        subject = f"expression of {name!r}"
         try:
             syntax = expression
             if not isinstance(syntax, Syntax):
-                syntax = read_syntax(syntax, what, ARITHMETIC_SHAPE)
-            reader = ExpressionReader(syntax, known, what)
-            node = _new_column(reader.node(syntax.node), name, asked.get(name))
+                syntax = read_syntax(syntax, subject, ARITHMETIC_SHAPE)
+            reader = ExpressionReader(syntax, known, subject)
+            node = _new_column(reader.node(syntax.node), name, limits.get(name))
         except RecursionError:
-            raise QueryError(f"the {what} is nested too deeply.") from None
-        reads.update(dict.fromkeys(read for read in reader.columns if read not in made))
-        made[name] = node
+            raise QueryError(f"the {subject} is nested too deeply.") from None
+        reads.update(dict.fromkeys(read for read in reader.columns if read not in new_columns))
+        new_columns[name] = node
         known.add(node.column)
-    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), made)
+    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), new_columns)
 
 
 def _text(
     expressions: Mapping[str, str | Syntax], bounds: Mapping[str, Sequence[float | None]] | None
 ) -> str:
-    texts = {name: getattr(given, "text", given) for name, given in expressions.items()}
+    texts = {name: getattr(expression, "text", expression) for name, expression in expressions.items()}
     if all(name.isidentifier() and not keyword.iskeyword(name) for name in expressions):
         parts = [f"{name}={text!r}" for name, text in texts.items()]
     else:
         parts = [f"**{texts!r}"]
     if bounds:
-        shown = {name: tuple(map(plain, ends)) for name, ends in bounds.items()}
-        parts.append(f"bounds={shown!r}")
+        limits = {name: tuple(map(plain, ends)) for name, ends in bounds.items()}
+        parts.append(f"bounds={limits!r}")
     return f"assign({', '.join(parts)})"
 
 

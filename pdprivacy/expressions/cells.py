@@ -41,9 +41,9 @@ def dense(values: pd.Series[Any]) -> pd.Series[Any]:
     array: Any = values.array
     fill, subtype = array.fill_value, values.dtype.subtype
     cells = np.empty(len(array), dtype=object if pd.isna(fill) and subtype.kind in "iub" else subtype)
-    one = np.empty(1, dtype=cells.dtype)
-    one[0] = fill  # by place: numpy would spread a tuple over the cells
-    cells[:] = one
+    single = np.empty(1, dtype=cells.dtype)
+    single[0] = fill  # by place: numpy would spread a tuple over the cells
+    cells[:] = single
     cells[array.sp_index.to_int_index().indices] = array.sp_values
     return pd.Series(cells, index=values.index, name=values.name)
 
@@ -100,8 +100,8 @@ def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | 
     null = nulls(values) if column.nullable else None
     array = _integers(values)
     if array is None:
-        array, found = _python_integers(values)
-        null = found if null is None else null | found
+        array, missing = _python_integers(values)
+        null = missing if null is None else null | missing
     low = INTEGERS[0] if column.lower is None else max(int(column.lower), INTEGERS[0])
     high = INTEGERS[1] if column.upper is None else min(int(column.upper), INTEGERS[1])
     if array.dtype == object:
@@ -131,9 +131,9 @@ def _integers(values: pd.Series[Any]) -> Integers | None:
 def _python_integers(values: pd.Series[Any]) -> tuple[NDArray[Any], Mask]:
     cells = [_integer(cell) for cell in values]
     null = np.array([cell is None for cell in cells], dtype=bool)
-    held = [0 if cell is None else cell for cell in cells]
-    fits = all(INTEGERS[0] <= cell <= INTEGERS[1] for cell in held)
-    return np.array(held, dtype=np.int64 if fits else object), null
+    integers = [0 if cell is None else cell for cell in cells]
+    fits = all(INTEGERS[0] <= cell <= INTEGERS[1] for cell in integers)
+    return np.array(integers, dtype=np.int64 if fits else object), null
 
 
 def _integer(cell: Any) -> int | None:
@@ -168,7 +168,7 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
 def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
     """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
     values = dense(values)
-    places = label_positions(labels)
+    positions = label_positions(labels)
     if isinstance(values.dtype, pd.CategoricalDtype):
         cell_codes, uniques = values.cat.codes.to_numpy(), values.cat.categories
     else:
@@ -176,20 +176,20 @@ def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
             cell_codes, uniques = pd.factorize(values)
         except Exception:  # cells without a hash, or that raise when compared
             cells = values.to_numpy(dtype=object)
-            return np.array([label_position(cell, places) for cell in cells], dtype=np.int64)
-    table = np.array([*(label_position(label, places) for label in uniques), -1], dtype=np.int64)
+            return np.array([label_position(cell, positions) for cell in cells], dtype=np.int64)
+    table = np.array([*(label_position(label, positions) for label in uniques), -1], dtype=np.int64)
     return np.asarray(table[cell_codes])
 
 
 def label_positions(labels: Sequence[Any]) -> dict[Any, int]:
     """The place of each label, for `label_position`."""
-    return {_pandas_time(label): place for place, label in enumerate(labels)}
+    return {_pandas_time(label): position for position, label in enumerate(labels)}
 
 
-def label_position(cell: Any, places: dict[Any, int]) -> int:
+def label_position(cell: Any, positions: dict[Any, int]) -> int:
     """Return the place of the label that a cell equals, by hash and equality; -1 for any other cell."""
     try:
-        return places.get(_pandas_time(cell), -1)
+        return positions.get(_pandas_time(cell), -1)
     except Exception:
         return -1
 
@@ -202,13 +202,15 @@ def _pandas_time(cell: Any) -> Any:
 
 
 def category_column(
-    places: NDArray[np.integer[Any]], labels: Sequence[Any], index: pd.Index[Any], *, ordered: bool = False
+    positions: NDArray[np.integer[Any]], labels: Sequence[Any], index: pd.Index[Any], *, ordered: bool = False
 ) -> pd.Series[Any]:
     """A category column from places among the labels; -1 is null."""
     texts = all(type(label) is str for label in labels)
     dtype = None if texts else object
     categories: pd.Index[Any] = pd.Index(list(labels), dtype=dtype, tupleize_cols=False)
-    return pd.Series(pd.Categorical.from_codes(places, categories=categories, ordered=ordered), index=index)
+    return pd.Series(
+        pd.Categorical.from_codes(positions, categories=categories, ordered=ordered), index=index
+    )
 
 
 # ---------------------------------------------------------------- dates

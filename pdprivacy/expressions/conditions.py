@@ -78,32 +78,32 @@ class DeclaredLabels:
         self.name = name
         self.categories = categories
         # True equals 1, and they are different labels
-        self.equal = {(isinstance(label, bool), label): place for place, label in enumerate(categories)}
+        self.equal = {(isinstance(label, bool), label): position for position, label in enumerate(categories)}
         self.values: dict[Any, int] = {}
         self.dates: dict[pd.Timestamp, int] = {}
-        for place, label in enumerate(categories):
+        for position, label in enumerate(categories):
             if isinstance(label, Enum) and isinstance(label.value, bool | int | float | str):
-                self.values.setdefault(label.value, place)
+                self.values.setdefault(label.value, position)
             if isinstance(label, date) and (day := _timestamp(label)) is not None:
-                self.dates.setdefault(day, place)
+                self.dates.setdefault(day, position)
 
     @classmethod
     def of(cls, column: Column) -> DeclaredLabels:
         """Return the categories of a column, which are read once."""
-        found = getattr(column, "_meanings", None)
-        if not isinstance(found, cls):
-            found = cls(column.name, column.categories or ())
-            object.__setattr__(column, "_meanings", found)
-        return found
+        labels = getattr(column, "_meanings", None)
+        if not isinstance(labels, cls):
+            labels = cls(column.name, column.categories or ())
+            object.__setattr__(column, "_meanings", labels)
+        return labels
 
     def place(self, value: Any) -> int:
         """Return the place of the label that a constant means; QueryError where it means none."""
-        places = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
+        positions = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
         if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
-            places.append(self.dates.get(day))
-        place = min((place for place in places if place is not None), default=None)
-        if place is not None:
-            return place
+            positions.append(self.dates.get(day))
+        position = min((position for position in positions if position is not None), default=None)
+        if position is not None:
+            return position
         shown = ", ".join(map(repr, self.categories[:10])) + (", ..." if len(self.categories) > 10 else "")
         close = nearest(value, self.categories)
         raise QueryError(
@@ -210,11 +210,11 @@ def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Colu
         below_end = math.ceil(constant) - 1 if symbol == "<" else math.floor(constant)
         above_end = math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)
         end = below_end if below else above_end
-    places = -1
+    mask = -1
     if column.categories is not None:
-        places = bits(place for place, label in enumerate(column.categories) if compare(label, constant))
+        mask = bits(position for position, label in enumerate(column.categories) if compare(label, constant))
     lower, upper = (None, end) if below else (end, None)
-    region = declared.intersected(Region(True, declared.null, lower, upper, label_bits=places))
+    region = declared.intersected(Region(True, declared.null, lower, upper, label_bits=mask))
     # no declared value is on the right side of the constant if the nearest bound is not
     nearest = column.lower if below else column.upper
     return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
@@ -223,7 +223,7 @@ def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Colu
 def _region_among(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values among the constants; the constants are declared labels where any are declared."""
     labelled = column.kind in ("category", "boolean")
-    held = [
+    constants = [
         constant
         for constant in dict.fromkeys(comparison.constants)
         if labelled
@@ -233,20 +233,20 @@ def _region_among(declared: Region, comparison: Comparison, column: Column) -> R
             and not (column.kind == "integer" and constant != math.floor(constant))
         )
     ]
-    if not held:
+    if not constants:
         return replace(declared, values=False)
-    lower, upper = (None, None) if column.kind == "category" else (min(held), max(held))
+    lower, upper = (None, None) if column.kind == "category" else (min(constants), max(constants))
     among = Region(True, declared.null, lower, upper, label_bits=comparison.label_bits)
     if column.categories is None:
-        among = replace(among, labels=dict.fromkeys(held) if labelled else None, label_bits=-1)
+        among = replace(among, labels=dict.fromkeys(constants) if labelled else None, label_bits=-1)
     return declared.intersected(among)
 
 
 def _region_without(declared: Region, comparison: Comparison, column: Column) -> Region:
     """The declared values except the constants."""
     if column.categories is not None:
-        places = ((1 << len(column.categories)) - 1) & ~comparison.label_bits
-        return replace(declared, values=places != 0, label_bits=places)
+        mask = ((1 << len(column.categories)) - 1) & ~comparison.label_bits
+        return replace(declared, values=mask != 0, label_bits=mask)
     constants = frozenset(comparison.constants)
     lower, upper = declared.lower, declared.upper
     if column.kind != "integer":

@@ -77,19 +77,19 @@ def cut(
         if labels is None
         else _checked_labels(column, labels, edges)
     )
-    place = functools.partial(
+    interval_of = functools.partial(
         _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
     )
     renewed = Column(
         declared.name,
         "category",
-        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),
+        nullable=declared.nullable or bool((interval_of(_extremes(declared)) < 0).any()),
         categories=texts,
         role=declared.role,
     )
 
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        return category_column(place(floats(read[column], declared)), texts, index, ordered=True)
+        return category_column(interval_of(floats(read[column], declared)), texts, index, ordered=True)
 
     text = call(
         "cut",
@@ -120,9 +120,9 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
 
     def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         numbers, null = whole(read[declared.name], declared)
-        places = np.searchsorted(first[1:], numbers, side="right")
+        positions = np.searchsorted(first[1:], numbers, side="right")
         return category_column(
-            places if null is None else np.where(null, -1, places), texts, index, ordered=True
+            positions if null is None else np.where(null, -1, positions), texts, index, ordered=True
         )
 
     text = call("cut", declared.name, freq=freq)
@@ -145,10 +145,10 @@ def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
             f"'bins' must be a list of edges (got {got(bins)}).", f"private.cut({name!r}, [0, 50, 100])"
         )
     edges = [plain(edge) for edge in bins]
-    for edge, one in zip(edges, bins, strict=True):
+    for edge, item in zip(edges, bins, strict=True):
         number = isinstance(edge, int | float) and not isinstance(edge, bool)
-        if not number or edge != edge or getattr(one, "confidential", False) is True:
-            raise ParameterError(f"'bins' must be public numbers (got {kind(one)}).")
+        if not number or edge != edge or getattr(item, "confidential", False) is True:
+            raise ParameterError(f"'bins' must be public numbers (got {kind(item)}).")
     try:
         doubles = np.array([float(edge) for edge in edges], dtype=np.float64)
     except OverflowError:
@@ -168,7 +168,7 @@ def _texts(edges: list[int | float], right: bool, include_lowest: bool) -> tuple
     first = "[" if include_lowest or not right else "("
     ends = "(]" if right else "[)"
     pairs = enumerate(pairwise(written))
-    return tuple(f"{ends[0] if place else first}{low}, {high}{ends[1]}" for place, (low, high) in pairs)
+    return tuple(f"{ends[0] if index else first}{low}, {high}{ends[1]}" for index, (low, high) in pairs)
 
 
 def _checked_labels(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ...]:
@@ -178,14 +178,14 @@ def _checked_labels(name: Hashable, labels: Any, edges: Floats) -> tuple[Any, ..
             f"'labels' must be a list of labels, one per interval (got {got(labels)}).",
             f"private.cut({name!r}, [0, 50, 100], labels=['low', 'high'])",
         )
-    found = tuple(label(one, "each of 'labels'") for one in labels)
-    if len(found) != len(edges) - 1:
+    checked = tuple(label(item, "each of 'labels'") for item in labels)
+    if len(checked) != len(edges) - 1:
         raise ParameterError(
-            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(found)})."
+            f"'labels' must hold one label per interval ({len(edges) - 1}, got {len(checked)})."
         )
-    if len(set(found)) < len(found):
+    if len(set(checked)) < len(checked):
         raise ParameterError("'labels' must be different from each other.")
-    return found
+    return checked
 
 
 def _interval_positions(
@@ -193,11 +193,11 @@ def _interval_positions(
 ) -> NDArray[np.signedinteger[Any]]:
     """The interval of each number as `pandas.cut` finds it, -1 for none."""
     # an infinite edge that belongs to no interval is never reached: columns hold finite numbers
-    found = np.searchsorted(edges, numbers, side="left" if right else "right")  # NaN is above all edges
+    indices = np.searchsorted(edges, numbers, side="left" if right else "right")  # NaN is above all edges
     if include_lowest:
-        found[numbers == edges[0]] = 1
-    places = np.array([-1, *range(len(edges) - 1), -1], dtype=np.min_scalar_type(-len(edges)))
-    return places[found]
+        indices[numbers == edges[0]] = 1
+    intervals = np.array([-1, *range(len(edges) - 1), -1], dtype=np.min_scalar_type(-len(edges)))
+    return intervals[indices]
 
 
 def _extremes(column: Column) -> Floats:
@@ -245,16 +245,16 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     if not after:
         raise ParameterError(f"every label of column {column!r} would become null.")
     renewed = _recoded_column(declared, images, after)
-    place = {image: place for place, image in enumerate(after)}
-    table = np.array([*(-1 if image is None else place[image] for image in images), -1])
+    position = {image: position for position, image in enumerate(after)}
+    table = np.array([*(-1 if image is None else position[image] for image in images), -1])
 
     def recoded(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        places = table[_label_positions(read[column], declared, before)]
+        positions = table[_label_positions(read[column], declared, before)]
         if renewed.kind == "category":
-            return category_column(places, after, index)
+            return category_column(positions, after, index)
         kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
-        cells = np.array([*after, after[0]], dtype=kind)[places]
-        return column_of(cells, places < 0, renewed, index)
+        cells = np.array([*after, after[0]], dtype=kind)[positions]
+        return column_of(cells, positions < 0, renewed, index)
 
     return Transform.of(call("recode", column, shown(mapping)), domain, Node(renewed, recoded))
 
@@ -274,18 +274,18 @@ def _labels(column: Column) -> tuple[Any, ...]:
 
 def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
     """Return the new value of each declared label; None is null."""
-    places = {(value, isinstance(value, bool)): place for place, value in enumerate(labels)}
+    positions = {(value, isinstance(value, bool)): position for position, value in enumerate(labels)}
     images = list(labels)
     for old, new in mapping.items():
         key = plain(old)
-        place = places.get((key, isinstance(key, bool)))
-        if place is None:
+        position = positions.get((key, isinstance(key, bool)))
+        if position is None:
             listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
             raise ParameterError(
                 f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
                 "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
             )
-        images[place] = None if is_null(new) else label(new, f"the image of {key!r}")
+        images[position] = None if is_null(new) else label(new, f"the image of {key!r}")
     kept = [image for image in images if image is not None]
     # True equals 1, and they are different labels
     if len(set(kept)) < len({(image, isinstance(image, bool)) for image in kept}):
@@ -297,8 +297,8 @@ def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -
     nullable = column.nullable or None in images
     truths = [isinstance(image, bool) for image in after]
     if all(truths):
-        held = tuple(value for value in (False, True) if value in after)
-        return Column(column.name, "boolean", nullable, categories=held, role=column.role)
+        labels = tuple(value for value in (False, True) if value in after)
+        return Column(column.name, "boolean", nullable, categories=labels, role=column.role)
     numeric = column.kind in NUMERIC and not any(truths)
     if numeric and all(isinstance(image, int | float) and math.isfinite(image) for image in after):
         integers = column.kind == "integer" and all(
@@ -326,10 +326,10 @@ def _label_positions(values: pd.Series[Any], column: Column, labels: tuple[Any, 
         return codes(values, labels)
     numbers, null = whole(values, column)
     if column.categories is None and numbers.dtype == np.int64:
-        found = numbers - np.int64(labels[0])
+        positions = numbers - np.int64(labels[0])
     else:
-        found = codes(pd.Series(numbers), labels)
-    return found if null is None else np.where(null, -1, found)
+        positions = codes(pd.Series(numbers), labels)
+    return positions if null is None else np.where(null, -1, positions)
 
 
 # ---------------------------------------------------------------- rename
@@ -367,9 +367,9 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
             )
         renewed[name] = replace(column, name=new)
         taken.add(new)
-    made = {column.name: replace(Node.of(domain[name]), column=column) for name, column in renewed.items()}
-    kept = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
-    return Transform(call("rename", columns=shown(columns)), kept, tuple(renewed), made)
+    cells = {column.name: replace(Node.of(domain[name]), column=column) for name, column in renewed.items()}
+    renamed = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
+    return Transform(call("rename", columns=shown(columns)), renamed, tuple(renewed), cells)
 
 
 # ---------------------------------------------------------------- astype
@@ -407,11 +407,11 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     """
     single = None if isinstance(dtype, Mapping) else _name(dtype)
     if single is None:
-        given = {name: _name(one) for name, one in dtype.items()}
+        type_names = {name: _name(type_name) for name, type_name in dtype.items()}
     else:
-        given = {column.name: single for column in domain.columns}
+        type_names = {column.name: single for column in domain.columns}
     nodes = []
-    for name, wanted in given.items():
+    for name, wanted in type_names.items():
         column, target = own(domain[name], "astype"), KINDS[wanted]
         if column.timeline is not None:
             raise ParameterError(
@@ -427,7 +427,10 @@ def astype(domain: Domain, dtype: Any) -> Transform:
                 _valid_call(column, target),
             )
         nodes.append(_converted_column(column, target))
-    text = call("astype", {plain(name): one for name, one in given.items()} if single is None else single)
+    text = call(
+        "astype",
+        {plain(name): type_name for name, type_name in type_names.items()} if single is None else single,
+    )
     return Transform.of(text, domain, *nodes)
 
 

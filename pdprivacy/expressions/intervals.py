@@ -323,6 +323,6 @@ def _bins(column: Column, lower: End, upper: End) -> tuple[float, ...] | None:
     if not bins[0] <= last or not first <= bins[-1]:
         return None
     if first == last:  # one value; its bin stays whole, as bins have a width
-        place = min(int(np.searchsorted(bins, first, side="right")), len(bins) - 1)
-        return bins[place - 1 : place + 1]
+        index = min(int(np.searchsorted(bins, first, side="right")), len(bins) - 1)
+        return bins[index - 1 : index + 1]
     return (first, *(edge for edge in bins if first < edge < last), last)

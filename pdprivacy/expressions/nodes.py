@@ -185,26 +185,26 @@ def filled(node: Node, value: Any) -> Node:
 
 
 def _constant(column: Column, value: Any) -> Any:
-    what = "the constant of 'fillna'"
+    subject = "the constant of 'fillna'"
     if is_null(value):
-        raise ParameterError(f"{what} for column {column.name!r} must not be null.")
+        raise ParameterError(f"{subject} for column {column.name!r} must not be null.")
     if column.kind in NUMERIC:
-        return number(value, column, what)
-    found = label(value, what)
+        return number(value, column, subject)
+    constant = label(value, subject)
     if column.kind == "boolean":
-        if not isinstance(found, bool):
+        if not isinstance(constant, bool):
             raise ParameterError(
-                f"{what} for the boolean column {column.name!r} must be True or False (got {kind(value)})."
+                f"{subject} for the boolean column {column.name!r} must be True or False (got {kind(value)})."
             )
-        return found
-    known = {type(one) for one in column.categories} if column.categories is not None else {str}
-    if type(found) not in known:
-        allowed = ", ".join(sorted(one.__name__ for one in known))
+        return constant
+    known = {type(category) for category in column.categories} if column.categories is not None else {str}
+    if type(constant) not in known:
+        allowed = ", ".join(sorted(category.__name__ for category in known))
         raise ParameterError(
-            f"{what} for column {column.name!r} must be a label like the declared ones, "
+            f"{subject} for column {column.name!r} must be a label like the declared ones, "
             f"of type {allowed} (got {kind(value)})."
         )
-    return found
+    return constant
 
 
 def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
@@ -213,15 +213,15 @@ def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         known = list(dtype.categories)
-        place = known.index(constant) if constant in known else len(known)
-        labels = known if place < len(known) else [*known, constant]
-        places = np.where(null, place, values.cat.codes.to_numpy().astype(np.int64))
+        code = known.index(constant) if constant in known else len(known)
+        labels = known if code < len(known) else [*known, constant]
+        codes = np.where(null, code, values.cat.codes.to_numpy().astype(np.int64))
         categories: pd.Index[Any] = pd.Index(labels, tupleize_cols=False)
-        return pd.Series(pd.Categorical.from_codes(places, categories), index=values.index)
+        return pd.Series(pd.Categorical.from_codes(codes, categories), index=values.index)
     cells = values.to_numpy(dtype=object, copy=True)
-    one = np.empty(1, dtype=object)
-    one[0] = constant  # by place: numpy would spread a tuple over the nulls
-    cells[null] = one
+    single = np.empty(1, dtype=object)
+    single[0] = constant  # by place: numpy would spread a tuple over the nulls
+    cells[null] = single
     texts = type(constant) is str and (isinstance(dtype, pd.StringDtype) or str(dtype) in _ARROW_TEXTS)
     return pd.Series(cells, index=values.index, dtype=dtype if texts else object)
 
@@ -229,7 +229,7 @@ def _filled_labels(values: pd.Series[Any], constant: Any) -> pd.Series[Any]:
 # ---------------------------------------------------------------- constants
 
 
-def number(value: Any, column: Column, what: str) -> int | float:
+def number(value: Any, column: Column, option: str) -> int | float:
     """Return a finite constant that cells of the column can equal.
 
     Raises
@@ -238,41 +238,43 @@ def number(value: Any, column: Column, what: str) -> int | float:
         whole number, or one beyond 64 bits; for a column of dates no date.
     """
     if getattr(value, "confidential", False) is True:
-        raise ParameterError(f"{what} is public, and this number was made of confidential counts.")
+        raise ParameterError(f"{option} is public, and this number was made of confidential counts.")
     if column.timeline is not None:
-        return math.floor(column.timeline.position(value, f"{what} of column {column.name!r}"))
-    found: Any = plain(value)
-    if not is_number(found) or not finite(found):
-        raise ParameterError(f"{what} of column {column.name!r} must be a finite number (got {kind(value)}).")
-    if column.kind != "integer":
-        return float(found)
-    if found != math.floor(found):
+        return math.floor(column.timeline.position(value, f"{option} of column {column.name!r}"))
+    constant: Any = plain(value)
+    if not is_number(constant) or not finite(constant):
         raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
+            f"{option} of column {column.name!r} must be a finite number (got {kind(value)})."
         )
-    whole = int(found)
+    if column.kind != "integer":
+        return float(constant)
+    if constant != math.floor(constant):
+        raise ParameterError(
+            f"{option} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
+        )
+    whole = int(constant)
     if not INTEGERS[0] <= whole <= INTEGERS[1]:
         raise ParameterError(
-            f"{what} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
+            f"{option} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
         )
     return whole
 
 
-def label(value: Any, what: str) -> Any:
+def label(value: Any, subject: str) -> Any:
     """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
 
     Raises
     ------
     ParameterError : anything else.
     """
-    found = plain(value)
-    container = hasattr(found, "__iter__") and not isinstance(found, str | bytes | tuple)
+    constant = plain(value)
+    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
     try:
-        hash(found)
+        hash(constant)
     except TypeError:
         container = True
-    if container or is_null(found) or getattr(found, "confidential", False) is True:
-        raise ParameterError(f"{what} must be a label (got {kind(value)}).")
-    if isinstance(found, str) and any("\ud800" <= sign <= "\udfff" for sign in found):
-        raise ParameterError(f"{what} must be encodable text (got {kind(value)}).")
-    return found
+    if container or is_null(constant) or getattr(constant, "confidential", False) is True:
+        raise ParameterError(f"{subject} must be a label (got {kind(value)}).")
+    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
+        raise ParameterError(f"{subject} must be encodable text (got {kind(value)}).")
+    return constant

@@ -47,25 +47,25 @@ class Syntax:
         return text
 
 
-def read_syntax(text: str, what: str, shape: str) -> Syntax:
-    """Parse an expression; ``what`` and ``shape`` name it and its grammar in errors.
+def read_syntax(text: str, subject: str, shape: str) -> Syntax:
+    """Parse an expression; ``subject`` and ``shape`` name it and its grammar in errors.
 
     Raises
     ------
     QueryError : no valid syntax, a variable, or operators that `DataFrame.query` ranks otherwise.
     """
-    python, words, names = _scan(text, what)
+    python, words, names = _scan(text, subject)
     if not python:
-        raise QueryError(f"the {what} is empty.", shape)
+        raise QueryError(f"the {subject} is empty.", shape)
     node = _parsed(python)
     if node is None:
-        raise QueryError(f"the {what} {text!r} is not valid syntax.", shape)
+        raise QueryError(f"the {subject} {text!r} is not valid syntax.", shape)
     if words != python:
         # DataFrame.query gives & and | the rank of `and` and `or`, Python a higher one.
         other = _parsed(words)
         if other is None or ast.dump(node) != ast.dump(other):
             raise QueryError(
-                f"'&' and '|' bind differently in Python and in DataFrame.query in the {what} {text!r}.",
+                f"'&' and '|' bind differently in Python and in DataFrame.query in the {subject} {text!r}.",
                 "write 'and' and 'or', or put every comparison in parentheses: (age >= 30) & (age < 50)",
             )
     return Syntax(text, node, names)
@@ -89,7 +89,7 @@ _PIECES = re.compile(
 )
 
 
-def _scan(text: str, what: str) -> tuple[str, str, dict[str, str]]:
+def _scan(text: str, subject: str) -> tuple[str, str, dict[str, str]]:
     """Python text with backticked names replaced, the same with & and | as words, and the names."""
     prefix = "_name"
     while prefix in text:
@@ -99,11 +99,11 @@ def _scan(text: str, what: str) -> tuple[str, str, dict[str, str]]:
     def piece(match: re.Match[str], joints: Mapping[str, str]) -> str:
         if match["name"] is not None:
             if not match["close"]:
-                raise QueryError(f"a backtick is not closed in the {what} {text!r}.")
+                raise QueryError(f"a backtick is not closed in the {subject} {text!r}.")
             return f" {keys.setdefault(match['name'], f'{prefix}{len(keys)}_')} "
         if match[0] == "@":
             raise QueryError(
-                f"the {what} {text!r} refers to a variable by '@', whose value may depend on the data.",
+                f"the {subject} {text!r} refers to a variable by '@', whose value may depend on the data.",
                 'put the constant into the text: private.dp.query(f"age >= {limit}")',
             )
         return joints.get(match[0], match[0])
@@ -323,10 +323,10 @@ class ExpressionReader:
         if not others:
             return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
         written = str(name).replace(" ", "")
-        meant = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
-        if meant:
+        matches = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
+        if matches:
             message = (
-                f"the label of column {meant[0]!r} is not a string, and a {self.what} names strings only."
+                f"the label of column {matches[0]!r} is not a string, and a {self.what} names strings only."
             )
         return QueryError(
             message,
@@ -355,9 +355,9 @@ class ExpressionReader:
             return Comparison(node, symbol, constants)
         among = Comparison(node, "in", constants)
         if column.categories is not None:
-            places = list(map(DeclaredLabels.of(column).place, constants))
-            labels = tuple(column.categories[place] for place in places)
-            among = Comparison(node, "in", labels, bits(places))
+            positions = list(map(DeclaredLabels.of(column).place, constants))
+            labels = tuple(column.categories[position] for position in positions)
+            among = Comparison(node, "in", labels, bits(positions))
         return Negation(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:
@@ -413,8 +413,8 @@ class ExpressionReader:
     def _are_dates(self, left: ast.expr, right: ast.expr) -> bool:
         """Return whether the difference is one of dates: of two columns, or of a column and a constant."""
         texts = [isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (left, right)]
-        held = [self._dates(side) is not None for side in (left, right)]
-        return any(held) and all(one or text for one, text in zip(held, texts, strict=True))
+        dates = [self._dates(side) is not None for side in (left, right)]
+        return any(dates) and all(is_date or text for is_date, text in zip(dates, texts, strict=True))
 
     def _days(self, left: ast.expr, right: ast.expr) -> Term:
         """The difference of two dates in days."""

@@ -56,10 +56,10 @@ class Transform:
     def made(self, frame: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
         """The columns that are new or replaced, with the index of the frame."""
         read: dict[Hashable, pd.Series[Any]] = {name: frame[name] for name in self.reads}
-        found: dict[Hashable, pd.Series[Any]] = {}
+        columns: dict[Hashable, pd.Series[Any]] = {}
         for name, node in self.columns.items():
-            read[name] = found[name] = node.cells(read, frame.index)
-        return found
+            read[name] = columns[name] = node.cells(read, frame.index)
+        return columns
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the declared columns of the result, from a frame with the columns that the step reads.
@@ -68,20 +68,20 @@ class Transform:
         >>> query(domain, "age < 30").apply(pd.DataFrame({"age": [20, 40]}))["age"].tolist()
         [20]
         """
-        made = self.assigned(frame)
-        return made if self.keep is None else made.take(np.flatnonzero(self.keep(frame)))
+        result = self.assigned(frame)
+        return result if self.keep is None else result.take(np.flatnonzero(self.keep(frame)))
 
     def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The declared columns of the result, of all records."""
-        made = {name: values.set_axis(frame.index) for name, values in self.made(frame).items()}
-        columns = (made[name] if name in made else frame[name] for name in self.domain)
+        new_columns = {name: values.set_axis(frame.index) for name, values in self.made(frame).items()}
+        columns = (new_columns[name] if name in new_columns else frame[name] for name in self.domain)
         # without copies: snapshots may share memory, which nobody can reach
-        found = pd.DataFrame(dict(enumerate(columns)), index=frame.index, copy=False)
-        found.columns = pd.Index(list(self.domain), tupleize_cols=False)
-        return found
+        result = pd.DataFrame(dict(enumerate(columns)), index=frame.index, copy=False)
+        result.columns = pd.Index(list(self.domain), tupleize_cols=False)
+        return result
 
 
-def call(method: str, *given: object, **options: object) -> str:
+def call(method: str, *arguments: object, **options: object) -> str:
     """Return a call as source code; options that are None are left out.
 
     >>> call("cut", "age", [18, 65], right=False, labels=None)
@@ -89,7 +89,7 @@ def call(method: str, *given: object, **options: object) -> str:
     """
     try:
         keywords = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-        return f"{method}({', '.join([*map(repr, given), *keywords])})"
+        return f"{method}({', '.join([*map(repr, arguments), *keywords])})"
     except ValueError:  # Python writes no number of more digits
         raise ParameterError(f"{method!r} takes no number of more than 4300 digits.") from None
 
@@ -291,21 +291,23 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
     return Transform.of(text, domain, *nodes)
 
 
-def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Hashable, Any]:
+def _of_columns(domain: Domain, bound: Any, columns: Any, option: str) -> dict[Hashable, Any]:
     """The bound of each column that has one."""
     if bound is None:
         return {}
     if isinstance(bound, Mapping):
-        given = {own(domain[name], "clip").name: value for name, value in bound.items()}
-        if not given:
-            raise ParameterError(f"{what!r} names no column.", example("clip", domain))
+        bounds = {own(domain[name], "clip").name: value for name, value in bound.items()}
+        if not bounds:
+            raise ParameterError(f"{option!r} names no column.", example("clip", domain))
     else:
         if columns is None:
             dates = timestamp(bound) is not None
             chosen = [
-                one
-                for one in domain.columns
-                if one.kind in NUMERIC and one.role != "identifier" and (one.timeline is not None) == dates
+                candidate
+                for candidate in domain.columns
+                if candidate.kind in NUMERIC
+                and candidate.role != "identifier"
+                and (candidate.timeline is not None) == dates
             ]
             if not chosen:
                 raise DeclarationError(
@@ -315,11 +317,11 @@ def _of_columns(domain: Domain, bound: Any, columns: Any, what: str) -> dict[Has
             chosen = [own(domain[name], "clip") for name in names(domain, columns, "clip")]
         if not isinstance(plain(bound), int | float) and timestamp(bound) is None:
             raise ParameterError(
-                f"{what!r} must be a number or a mapping from column to number (got {kind(bound)}).",
+                f"{option!r} must be a number or a mapping from column to number (got {kind(bound)}).",
                 example("clip", domain),
             )
-        given = {column.name: bound for column in chosen}
-    return given
+        bounds = {column.name: bound for column in chosen}
+    return bounds
 
 
 # ---------------------------------------------------------------- fillna
@@ -347,15 +349,17 @@ def fillna(domain: Domain, value: Any) -> Transform:
     (0.0, 65.0)
     """
     if isinstance(value, Mapping):
-        given = {own(domain[name], "fillna").name: constant for name, constant in value.items()}
+        requested = {own(domain[name], "fillna").name: constant for name, constant in value.items()}
     elif isinstance(value, pd.Series | pd.DataFrame | np.ndarray | list):
         raise ParameterError(
             f"'value' must be a constant or a mapping from column to constant (got {kind(value)}).",
             example("fillna", domain),
         )
     else:
-        given = {one.name: value for one in domain.columns if one.nullable and one.role != "identifier"}
-    nodes = [filled(Node.of(domain[name]), constant) for name, constant in given.items()]
+        requested = {
+            column.name: value for column in domain.columns if column.nullable and column.role != "identifier"
+        }
+    nodes = [filled(Node.of(domain[name]), constant) for name, constant in requested.items()]
     return Transform.of(call("fillna", shown(value)), domain, *(node for node in nodes if not node.declared))
 
 
@@ -365,5 +369,5 @@ def fillna(domain: Domain, value: Any) -> Transform:
 def shown(value: Any) -> Any:
     """A constant, or a mapping to constants, as a person writes it."""
     if isinstance(value, Mapping):
-        return {plain(name): plain(one) for name, one in value.items()}
+        return {plain(name): plain(constant) for name, constant in value.items()}
     return plain(value)

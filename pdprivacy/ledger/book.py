@@ -283,7 +283,9 @@ class StoredBook:
         account, answered, risks = self.read(entries.append)
         known = (None if math.isnan(risk) else risk for risk in risks.tolist())
         answers = zip(entries, answered.tolist(), known, strict=True)
-        return account, [_noted(entry, risk) if done else entry for entry, done, risk in answers]
+        return account, [
+            _noted(entry, risk) if is_answered else entry for entry, is_answered, risk in answers
+        ]
 
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """Implement `MemoryBook.read`: read all records (answers may come late), keep the picked charges."""

@@ -100,11 +100,11 @@ class SQLiteStore(Store):
                 f"{copy.path!r} exists already. No copy was made.", "name a new file for the copy."
             ) from None
         except FAULTS as error:
-            made = "A copy was made, but may not be durable."
+            fate = "A copy was made, but may not be durable."
             with suppress(OSError):
                 if not os.path.lexists(copy.path) and os.lstat(os.path.dirname(copy.path)):
-                    made = copy.fate
-            raise LedgerFiles(copy.path, made).in_words(error) from None
+                    fate = copy.fate
+            raise LedgerFiles(copy.path, fate).in_words(error) from None
 
 
 class _Transaction(LedgerFiles, Writer):
@@ -208,10 +208,10 @@ class _Transaction(LedgerFiles, Writer):
         if self.connection is None:
             raise self.forked()
         lock = disk.stat_or_none(self.path + "-lock", os.lstat)
-        held = None if self.file is None else os.fstat(self.file.fileno())
-        self.again = held is None and lock is not None  # a writer has made the lock file since
+        opened = None if self.file is None else os.fstat(self.file.fileno())
+        self.again = opened is None and lock is not None  # a writer has made the lock file since
         current = disk.stat_or_none(self.path)
-        if not (disk.same_file(lock, held) and disk.same_file(current, self._opened)):
+        if not (disk.same_file(lock, opened) and disk.same_file(current, self._opened)):
             fact = "was replaced by another file while it was used, or its lock file was"
             raise self.refused(fact, "try again, with the ledger in its place.")
 

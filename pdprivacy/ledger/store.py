@@ -183,9 +183,9 @@ class Reader(Protocol):
         record after it.
         """
         rows = {row.number: row for row in self.span(number - 2, number + 1)}
-        for place in (number - 1, number):
-            if place not in rows and place != 0:
-                raise TamperedLedgerError(f"Record {place} of the ledger is missing.", RESTORE)
+        for position in (number - 1, number):
+            if position not in rows and position != 0:
+                raise TamperedLedgerError(f"Record {position} of the ledger is missing.", RESTORE)
         check(rows[number], rows.get(number - 1))
         if number + 1 in rows:
             check(rows[number + 1], rows[number])

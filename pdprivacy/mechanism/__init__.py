@@ -49,7 +49,7 @@ MechanismName: TypeAlias = Literal[
     "laplace", "gaussian", "generalized_gaussian", "geometric", "staircase", "discrete_gaussian"
 ]
 MECHANISMS: dict[str, type[Additive]] = {
-    one.name: one for one in (Laplace, Gaussian, GeneralizedGaussian, Geometric, Staircase, DiscreteGaussian)
+    cls.name: cls for cls in (Laplace, Gaussian, GeneralizedGaussian, Geometric, Staircase, DiscreteGaussian)
 }
 """The mechanisms that releases offer, by name: another one is a class with `Additive.calibrate`, and is
 listed here and in `MechanismName`."""

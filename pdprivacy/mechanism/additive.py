@@ -92,7 +92,7 @@ def remembered(function: F) -> F:
 
     Raises ParameterError where an argument has no hash, and where a number has no double.
     """
-    kept = functools.lru_cache(maxsize=1024)(function)
+    cached = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -102,7 +102,7 @@ def remembered(function: F) -> F:
             pass
         else:
             with contextlib.suppress(ArithmeticError):
-                return kept(*args, **options)
+                return cached(*args, **options)
         raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
 
     return cast("F", called)
@@ -595,7 +595,7 @@ def add_within(
     lowest, highest = (
         [step(limit, grid)] * len(numbers)
         if np.ndim(limit) == 0
-        else [step(one, grid) for one in np.asarray(limit).tolist()]
+        else [step(value, grid) for value in np.asarray(limit).tolist()]
         for step, limit in zip((support.first_step, support.last_step), limits, strict=True)
     )
     centers, below, above = [], [], []

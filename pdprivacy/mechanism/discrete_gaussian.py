@@ -213,13 +213,13 @@ class DiscreteGaussian(Discrete):
                 f"(got {float(moved):g}).",
                 'calibration="zcdp", which is for any.',
             )
-        found = []
+        scales = []
         if exact:
-            found.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
+            scales.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
             rho = zcdp_rho(self.epsilon, self.delta)
-            found.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
-        return min(found)
+            scales.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
+        return min(scales)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:

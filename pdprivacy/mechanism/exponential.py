@@ -198,8 +198,8 @@ class PermuteAndFlip(_Decaying):
         """The index of a candidate, drawn exactly."""
         array = _checked(scores)
         check_source(source)
-        shown = np.flatnonzero(flips(array.max() - array, 1 / self.steps, source))
-        return int(shown[source.below(len(shown))])
+        heads = np.flatnonzero(flips(array.max() - array, 1 / self.steps, source))
+        return int(heads[source.below(len(heads))])
 
     def probabilities(self, scores: Any) -> Floats:
         """The distribution of `select`, to twelve digits: p_i = q_i ∫ Π_{j ≠ i} (1 - q_j s) ds over [0, 1].
@@ -211,12 +211,12 @@ class PermuteAndFlip(_Decaying):
             np.exp((array - array.max()) / self.scale), return_inverse=True, return_counts=True
         )
         nodes, weights = _quadrature()
-        found = np.zeros(len(coins))
+        integrals = np.zeros(len(coins))
         size = max(AT_ONCE // len(coins), 1)
         for start in range(0, len(nodes), size):
             logs = np.log1p(-np.outer(nodes[start : start + size], coins))
-            found += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
-        return np.asarray((coins * found)[which])
+            integrals += weights[start : start + size] @ np.exp((logs @ times)[:, np.newaxis] - logs)
+        return np.asarray((coins * integrals)[which])
 
 
 @dataclass(frozen=True)

@@ -383,10 +383,10 @@ class Bounds:
             mass = noise.between(np.where(left, -e - noise.step, e), np.where(left, below, above))
             mass = mass / (noise.half(below) + noise.half(above))
             return np.asarray(np.where(left, mass, 1 - mass))
-        held = noise.cdf(x - centre)
+        chance = noise.cdf(x - centre)
         if self.bounding is None:
-            return held
-        return np.asarray(np.where(x < self.lo, 0.0, np.where(x >= self.hi, 1.0, held)))
+            return chance
+        return np.asarray(np.where(x < self.lo, 0.0, np.where(x >= self.hi, 1.0, chance)))
 
     def ppf(self, noise: Distribution, q: Floats, s: ArrayLike | None) -> Floats:
         """Quantile function: the smallest x whose cdf reaches q."""
@@ -496,14 +496,14 @@ def _largest(function: Callable[[Floats], Floats], stop: float, points: int = PO
     """The largest value of a smooth function on [0, stop]: a grid, refined around its best point."""
     from scipy.optimize import minimize_scalar
 
-    places = np.linspace(0.0, stop, points)
-    values = function(places)
+    grid = np.linspace(0.0, stop, points)
+    values = function(grid)
     best = int(np.argmax(values))
-    around = (places[max(best - 1, 0)], places[min(best + 1, points - 1)])
-    found = minimize_scalar(
+    around = (grid[max(best - 1, 0)], grid[min(best + 1, points - 1)])
+    optimum = minimize_scalar(
         lambda u: -float(function(np.asarray(u))),
         bounds=around,
         method="bounded",
         options={"xatol": 1e-12 * stop},
     )
-    return max(float(values[best]), -float(found.fun))
+    return max(float(values[best]), -float(optimum.fun))

@@ -59,9 +59,9 @@ def lazy_coins(probability: Floats, decide: Callable[[int, int], bool], source: 
     Eight bits settle nearly all; ``decide(i, value)`` settles coin i where 64 bits are within the margin.
     """
     words = source.words(probability.size, np.uint8)
-    place = 256 * probability
-    shown = words < place
-    rest = np.flatnonzero(np.abs(place - words - 0.5) <= 0.5 + 256 * MARGIN)
+    threshold = 256 * probability
+    shown = words < threshold
+    rest = np.flatnonzero(np.abs(threshold - words - 0.5) <= 0.5 + 256 * MARGIN)
     if rest.size:
         bits = (words[rest].astype(np.uint64) << np.uint64(56)) | (
             source.words(rest.size, np.uint64) >> np.uint64(8)
@@ -89,8 +89,8 @@ def coins(n: int, probability: Fraction, source: Source) -> Mask:
     for start in range(0, n, THROWN):
         words = source.words(min(THROWN, n - start), np.uint32)
         part = words < np.uint32(sure)
-        for place in np.flatnonzero(words == np.uint32(sure)):  # further bits decide
-            part[place] = source.bernoulli(rest.numerator, rest.denominator)
+        for index in np.flatnonzero(words == np.uint32(sure)):  # further bits decide
+            part[index] = source.bernoulli(rest.numerator, rest.denominator)
         shown[start : start + len(part)] = part
     return shown
 
@@ -136,10 +136,10 @@ def draw_without_replacement(n: int, size: int, source: Source) -> Mask:
     """
     if not 0 <= size <= n:
         raise ParameterError("A part cannot be larger than the whole.")
-    found = np.zeros(n, dtype=bool)
+    drawn = np.zeros(n, dtype=bool)
     if size:
-        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True
-    return found
+        drawn[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True
+    return drawn
 
 
 # One of many candidates, with exponential weights.
@@ -238,8 +238,8 @@ class Weights:
         Source: lazy comparison of a uniform number (Knuth, Yao 1976).
         """
         value = int.from_bytes(source.bytes(8), "little")
-        found = self._quick(value)
-        return self._exact(value, source) if found is None else found
+        candidate = self._quick(value)
+        return self._exact(value, source) if candidate is None else candidate
 
     def _quick(self, value: int) -> int | None:
         """The candidate of the 64 bits ``value`` if double precision can tell it."""
@@ -271,9 +271,9 @@ class Weights:
         """The candidate of the uniform number that starts with the 64 bits ``value``, by integers."""
         bits = 64
         while True:
-            found = self._decided(value, bits)
-            if found is not None:
-                return found
+            candidate = self._decided(value, bits)
+            if candidate is not None:
+                return candidate
             if self._rest is not None and bits >= _PATIENCE:
                 lengths, exponents = self._rest.load()
                 self._rest = None
@@ -315,7 +315,7 @@ class Weights:
         least = [n * exact[i] for n, i in zip(self._lengths.tolist(), which.tolist(), strict=True)]
         slip = [n * slips[i] for n, i in zip(self._lengths.tolist(), which.tolist(), strict=True)]
         lower = list(accumulate(least))
-        return lower, [one + more for one, more in zip(lower, accumulate(slip), strict=True)]
+        return lower, [bound + more for bound, more in zip(lower, accumulate(slip), strict=True)]
 
 
 def _running(terms: Floats) -> tuple[Floats, int]:
@@ -353,8 +353,8 @@ def flips(gaps: Integers, rate: Fraction, source: Source) -> Mask:
     with np.errstate(over="ignore", under="ignore"):
         probability = np.exp(-gaps.astype(np.float64) * float(rate))
 
-    def decide(place: int, value: int) -> bool:
-        power = rate * int(gaps[place])
+    def decide(index: int, value: int) -> bool:
+        power = rate * int(gaps[index])
 
         def odds(bits: int) -> tuple[int, int, int, int]:
             least = exponential(power, bits)

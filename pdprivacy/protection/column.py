@@ -258,9 +258,9 @@ class ProtectedColumn(Opaque):
         return expressions.ExpressionReader(self._syntax(), self._protected.domain, what)
 
     def _condition(self, node: ast.expr) -> ProtectedColumn:
-        found = self._of(node)
-        found._is_condition()
-        return found
+        column = self._of(node)
+        column._is_condition()
+        return column
 
     def _is_condition(self) -> ast.expr:
         """The node; QueryError where it is no condition."""
@@ -270,9 +270,9 @@ class ProtectedColumn(Opaque):
 
     def _made(self, node: ast.expr) -> ProtectedColumn:
         """The column of a node; QueryError where it is not record by record."""
-        found = self._of(node)
-        found._reader("expression").node(node)
-        return found
+        column = self._of(node)
+        column._reader("expression").node(node)
+        return column
 
     def _operand(self, value: Any) -> ast.expr:
         """A column of the same frame, or of an earlier one, a date or a plain Python value, as a node."""
@@ -378,9 +378,11 @@ class ProtectedColumn(Opaque):
         return self._called("fillna", value=value)
 
     def _called(self, method: str, **constants: object) -> ProtectedColumn:
-        given = {name: self._operand(value) for name, value in constants.items() if value is not None}
+        operands = {name: self._operand(value) for name, value in constants.items() if value is not None}
         call = ast.Call(
-            ast.Attribute(self._node, method), [], [ast.keyword(name, value) for name, value in given.items()]
+            ast.Attribute(self._node, method),
+            [],
+            [ast.keyword(name, value) for name, value in operands.items()],
         )
         return self._made(call)
 

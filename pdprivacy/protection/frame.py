@@ -100,8 +100,8 @@ class ProtectedFrame(Opaque):
         return self._after(transform)
 
     def _filtered(self, condition: str | Syntax) -> ProtectedFrame:
-        made = steps.query(self._protected.domain, condition)
-        return self._after(made, condition if isinstance(condition, str) else condition.text)
+        transform = steps.query(self._protected.domain, condition)
+        return self._after(transform, condition if isinstance(condition, str) else condition.text)
 
     def _owned(self, column: ProtectedColumn) -> Syntax:
         """The expression of a column of this frame, or of an earlier one whose cells it keeps."""
@@ -130,7 +130,7 @@ class ProtectedFrame(Opaque):
         """
         if isinstance(key, ProtectedColumn):
             return self._filtered(self._owned(key))
-        mask = isinstance(key, list) and len(key) > 0 and all(isinstance(one, bool) for one in key)
+        mask = isinstance(key, list) and len(key) > 0 and all(isinstance(item, bool) for item in key)
         if isinstance(key, list) and not mask:
             return self.select(key)
         if isinstance(key, slice) or not has_hash(key):
@@ -206,11 +206,11 @@ class ProtectedFrame(Opaque):
         >>> private.assign(yearly=12 * private["pay"]).dp.domain["yearly"].bounds("mean")
         (0.0, 1200.0)
         """
-        given = {
+        owned = {
             name: self._owned(value) if isinstance(value, ProtectedColumn) else value
             for name, value in expressions.items()
         }
-        return self._with(steps.assign(self._protected.domain, given, bounds), bounds)
+        return self._with(steps.assign(self._protected.domain, owned, bounds), bounds)
 
     @with_hints
     def cut(
@@ -241,7 +241,7 @@ class ProtectedFrame(Opaque):
         >>> private.cut("age", [0, 40, 120]).dp.domain["age"].labels("count")
         ('(0, 40]', '(40, 120]')
         """
-        made = steps.cut(
+        transform = steps.cut(
             self._protected.domain,
             column,
             bins,
@@ -250,7 +250,7 @@ class ProtectedFrame(Opaque):
             include_lowest=include_lowest,
             freq=freq,
         )
-        return self._with(made, bins, labels)
+        return self._with(transform, bins, labels)
 
     @with_hints
     def recode(self, column: Hashable, mapping: Mapping[Any, Any]) -> ProtectedFrame:
@@ -421,9 +421,9 @@ def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFram
 
     columns = tuple(transform.domain[name] for name in transform.columns)
     reads = transform.reads or tuple(source.names[:1])  # one column tells the number of rows
-    found = source.then(Piecewise(reads, columns, run)).select(names)
-    found.check(transform.domain.counted)
-    return found
+    result = source.then(Piecewise(reads, columns, run)).select(names)
+    result.check(transform.domain.counted)
+    return result
 
 
 # ---------------------------------------------------------------- parts
@@ -491,6 +491,6 @@ def _parts(
     codes = PandasEngine(protected.snapshot).codes(column, "partition")
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(count + 1))
-    places = [order[start:stop] for start, stop in pairwise(ends)]
+    groups = [order[start:stop] for start, stop in pairwise(ends)]
     units = protected.units
-    return [(protected.snapshot.take(held), None if units is None else units[held]) for held in places]
+    return [(protected.snapshot.take(rows), None if units is None else units[rows]) for rows in groups]

@@ -299,10 +299,10 @@ def _of_pandas(
 
 def _with_date_numbers(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     """Return the frame with numbers instead of dates, as statistics read them."""
-    found = frame.copy(deep=False)
+    counted = frame.copy(deep=False)
     for name, values in date_numbers_of_frame(frame, domain).items():
-        found[name] = values.array  # by position: an index may hold a label twice
-    return found
+        counted[name] = values.array  # by position: an index may hold a label twice
+    return counted
 
 
 def _selected_records(frame: pd.DataFrame, stay: Mask) -> pd.DataFrame:

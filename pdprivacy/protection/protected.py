@@ -56,10 +56,10 @@ class _ColumnsByName:
         return len(self._frame)
 
     def __getitem__(self, name: Hashable) -> pd.Series[Any]:
-        found = self._columns.get(name)
-        if found is None:
-            found = self._columns[name] = self._frame[name]
-        return found
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = self._frame[name]
+        return column
 
 
 class Keeper(Protocol):
@@ -208,9 +208,9 @@ class Protected:
             raise self._other_engine_error(repr(method), self.source)
 
     @staticmethod
-    def _other_engine_error(what: str, source: EngineFrame) -> ParameterError:
+    def _other_engine_error(operation: str, source: EngineFrame) -> ParameterError:
         return ParameterError(
-            f"{what} looks at all records in memory, which frames of {source.engine} do not give.",
+            f"{operation} looks at all records in memory, which frames of {source.engine} do not give.",
             "protect the frame as a pandas frame.",
         )
 
@@ -254,9 +254,9 @@ def copied_columns(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
         if type(array) is pd.arrays.NumpyExtensionArray and array.to_numpy().dtype == object:
             # pandas 2 would make times of objects that are times
             arrays[position] = pd.Series(array.to_numpy(), index=frame.index, dtype=object, copy=False)
-    found = pd.DataFrame(arrays, index=frame.index, copy=False)
-    found.columns = columns
-    return found
+    result = pd.DataFrame(arrays, index=frame.index, copy=False)
+    result.columns = columns
+    return result
 
 
 def _own_array(array: Any, column: Column) -> Any:
@@ -282,8 +282,8 @@ def _own_array(array: Any, column: Column) -> Any:
         return array.copy()
     cells = array.to_numpy(copy=True)
     if not all(kind in _IMMUTABLE or issubclass(kind, _SCALARS) for kind in set(map(type, cells))):
-        for place, cell in enumerate(cells):
-            cells[place] = _own_cell(cell, column)
+        for index, cell in enumerate(cells):
+            cells[index] = _own_cell(cell, column)
     return pd.arrays.NumpyExtensionArray(cells)
 
 

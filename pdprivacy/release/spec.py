@@ -293,8 +293,8 @@ def with_keywords(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], 
 
 def with_noise_keywords(mechanism: MechanismName) -> Callable[[F], F]:
     """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
-    given = {**DEFAULTS, "mechanism": mechanism}
-    return with_keywords(Options, {name: given.get(name) for name in Options.__annotations__})
+    defaults = {**DEFAULTS, "mechanism": mechanism}
+    return with_keywords(Options, {name: defaults.get(name) for name in Options.__annotations__})
 
 
 Split: TypeAlias = Mapping[Hashable, Rational] | None
@@ -369,7 +369,7 @@ def weighted_columns(
 
 
 def _others(
-    protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, what: str
+    protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, description: str
 ) -> tuple[Column, ...]:
     """The columns without those that are taken for something else.
 
@@ -380,7 +380,7 @@ def _others(
     if not remaining:
         listed = ", ".join(map(repr, names))
         raise DeclarationError(
-            f"{method!r} found no declared column with bounds beside {what}, {listed}.",
+            f"{method!r} found no declared column with bounds beside {description}, {listed}.",
             declaration_hint(
                 next((name for name in protected.domain if name not in names), "age"), "float", "bounds"
             ),

@@ -87,8 +87,10 @@ class ReleasePlan:
 
     def __repr__(self) -> str:
         lines = [self._title]
-        for what, *texts in self._totals():
-            lines.append(f"  {what:<10}  epsilon {texts[0]:<20} delta {texts[1]}" if texts else f"  {what}")
+        for heading, *texts in self._totals():
+            lines.append(
+                f"  {heading:<10}  epsilon {texts[0]:<20} delta {texts[1]}" if texts else f"  {heading}"
+            )
         for times, label, epsilon, delta in self._runs():
             lines.append(f"  {times:>6}  {label}  epsilon {epsilon}  delta {delta}")
         return "\n".join(lines)
@@ -105,8 +107,8 @@ class ReleasePlan:
     def _totals(self) -> list[list[str]]:
         """Return the epsilon and delta of all releases together, and one by one."""
         totals = [
-            [what, cost(price.epsilon), cost(price.delta)]
-            for what, price in (("together", self.cost), ("one by one", self.apart))
+            [heading, cost(price.epsilon), cost(price.delta)]
+            for heading, price in (("together", self.cost), ("one by one", self.apart))
         ]
         terms = self._facts.budget.account.terms
         if terms.rule.in_rho:
@@ -211,7 +213,7 @@ def _priced_call(facts: Protected, name: str, arguments: Sequence[Any], options:
             'plan.release(release_id="...").',
         )
     # copies, so that later changes of the arguments do not change the release
-    fixed = {word: given if word == "rng" else copy.deepcopy(given) for word, given in options.items()}
+    fixed = {word: value if word == "rng" else copy.deepcopy(value) for word, value in options.items()}
     return with_price(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
 
 
@@ -286,8 +288,8 @@ class Batch(BatchMethods):
         if kind is not None or not self._releases or not was_open:
             return
         released = self.plan().release(self._release_id)
-        for pending, one in zip(self._waiting, released, strict=True):
-            pending._released = one
+        for pending, result in zip(self._waiting, released, strict=True):
+            pending._released = result
 
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), *VERBS])
@@ -436,8 +438,8 @@ def split(
         return [whole / int(into)] * int(into)
     if isinstance(into, Mapping):
         return dict(zip(into, (whole * share for share in shares(list(into.values()), "into")), strict=True))
-    many = isinstance(into, Sequence | pd.Series) or (isinstance(into, np.ndarray) and into.ndim > 0)
-    if isinstance(into, str | bool | int) or not many:
+    is_sequence = isinstance(into, Sequence | pd.Series) or (isinstance(into, np.ndarray) and into.ndim > 0)
+    if isinstance(into, str | bool | int) or not is_sequence:
         raise ParameterError(
             f"'into' must be a number of shares, or weights (got {got(into)}).", "into=[2, 1]."
         )
@@ -489,9 +491,9 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
 def _largest_fitting(fits: Callable[[float], bool], near: float | None) -> float:
     """Return the largest double that fits: at or just below ``near``, or found by a search if it is None."""
     if near is not None:
-        for found in (near, next_down(near), near * (1 - 1e-12)):
-            if fits(found):
-                return found
+        for candidate in (near, next_down(near), near * (1 - 1e-12)):
+            if fits(candidate):
+                return candidate
         return 0.0
     low, high = float(LEAST_EPSILON), LARGEST
     if not fits(low):

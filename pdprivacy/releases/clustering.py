@@ -274,7 +274,7 @@ def _start(quantities: Sequence[Quantity], size: int, source: Source) -> Floats:
     spread = lower < upper
     centers = np.broadcast_to(lower, (size, len(quantities))).copy()
     if spread.any():
-        places, _ = packed(size, int(spread.sum()), source)
+        points, _ = packed(size, int(spread.sum()), source)
         low, high = lower[spread], upper[spread]
-        centers[:, spread] = np.clip(low + (places + 1) / 2 * (high - low), low, high)
+        centers[:, spread] = np.clip(low + (points + 1) / 2 * (high - low), low, high)
     return centers

@@ -346,12 +346,12 @@ def ols(
         )
     call = replace(call, columns=(*response, *regressors), weights=weighing[0] if weighing else None)
     quantities = tuple(map(_quantity, chosen))
-    ranges = tuple(_range(one) for one in quantities)
+    ranges = tuple(_range(variable) for variable in quantities)
     facts, numbers, largest = protected, quantities, 1.0
     if weighing:
-        made = _roots(weighing[0], quantities)
-        facts = replace(protected, derived=lambda facts: transformed(facts, made))
-        numbers, largest = tuple(map(_weighted, made.domain.columns)), weighing[0].bounds("ols")[1]
+        transform = _roots(weighing[0], quantities)
+        facts = replace(protected, derived=lambda facts: transformed(facts, transform))
+        numbers, largest = tuple(map(_weighted, transform.domain.columns)), weighing[0].bounds("ols")[1]
     penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
     weighted = (str(weighing[0].name), largest) if weighing else None
     statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
@@ -443,12 +443,12 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
 
 def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
     """Return names that differ from each other and from the names in ``taken``."""
-    found: list[str] = []
+    distinct: list[str] = []
     for name in names:
-        while name in taken or name in found:
+        while name in taken or name in distinct:
             name += "'"
-        found.append(name)
-    return found
+        distinct.append(name)
+    return distinct
 
 
 def _weighted(column: Column) -> Quantity:

@@ -178,8 +178,8 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
 
 def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
     """A row per column and fault, the columns as they are declared."""
-    places: dict[Hashable, int] = {name: place for place, name in enumerate(domain)}
-    ordered = sorted(findings.items(), key=lambda item: places.get(item[0][0], len(places)))
+    positions: dict[Hashable, int] = {name: position for position, name in enumerate(domain)}
+    ordered = sorted(findings.items(), key=lambda item: positions.get(item[0][0], len(positions)))
     lines = [
         {
             "fault": fault.partition(":")[0],

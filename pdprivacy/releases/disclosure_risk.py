@@ -113,7 +113,7 @@ def dr_ha(
     10.0    0.50
     Name: dr_ha (confidential), dtype: float64
     """
-    levels, many = levels_of(epsilon)
+    levels, several = levels_of(epsilon)
     check_one_of("average", average, ("cells", "records", None))
     options = {
         **noise,
@@ -135,12 +135,12 @@ def dr_ha(
     if method == "monte_carlo":
         generator, (table,) = simulator(rng), question.tables()
         read, _ = readings(noises, question.risk_measure.threshold)
-        found = question.risk_measure.fit(table).simulated(
+        simulated = question.risk_measure.fit(table).simulated(
             table, read, average, draws, postprocess, generator, progress
         )
-        return _simulated(found, question.by, index, many=many, each_cell=average is None)
+        return _simulated(simulated, question.by, index, many=several, each_cell=average is None)
     risks = question.count().risks(noises, average, progress)
-    return _exact(risks, question.by, index, many=many, each_cell=average is None)
+    return _exact(risks, question.by, index, many=several, each_cell=average is None)
 
 
 def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool) -> Any:
@@ -154,10 +154,12 @@ def _exact(risks: Any, by: Sequence[Column], index: pd.Index[Any], *, many: bool
 
 
 def _simulated(
-    found: risk.Simulated, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool
+    simulated: risk.Simulated, by: Sequence[Column], index: pd.Index[Any], *, many: bool, each_cell: bool
 ) -> pd.DataFrame:
     cells = cell_index(by, "dr_ha") if each_cell else index
-    columns = {name: np.asarray(part) for name, part in zip(("risk", "standard_error"), found, strict=True)}
+    columns = {
+        name: np.asarray(part) for name, part in zip(("risk", "standard_error"), simulated, strict=True)
+    }
     if each_cell and many:
         frames = {name: pd.DataFrame(part.T, index=cells, columns=index) for name, part in columns.items()}
         frame = pd.concat(frames, axis=1, names=[f"dr_ha ({MARK})", "epsilon"])
@@ -356,9 +358,9 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     filled = np.flatnonzero(table.any(axis=1))
     table = table[filled]
     sizes, largest = table.sum(axis=1), table.max(axis=1)
-    same = sizes == largest
-    cells = np.array([same.sum(), (~same).sum(), len(same)])
-    records = np.array([sizes[same].sum(), sizes[~same].sum(), sizes.sum()])
+    homogeneous = sizes == largest
+    cells = np.array([homogeneous.sum(), (~homogeneous).sum(), len(homogeneous)])
+    records = np.array([sizes[homogeneous].sum(), sizes[~homogeneous].sum(), sizes.sum()])
     summary = pd.DataFrame(
         {"cells": cells, "records": records, "share of records": records / records[-1]},
         index=pd.Index(["homogeneous", "heterogeneous", "all"]),
@@ -373,11 +375,11 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     return Homogeneity(confidential(summary, "homogeneity"), confidential(exposed, "most exposed"))
 
 
-def _cells_at(columns: Sequence[Column], places: Integers, method: str) -> pd.Index[Any]:
+def _cells_at(columns: Sequence[Column], positions: Integers, method: str) -> pd.Index[Any]:
     """`cell_index` at some places, without the others."""
     if len(columns) == 1:
-        return cell_index(columns, method)[places]
-    codes = np.unravel_index(places, [column.cells(method) for column in columns])
+        return cell_index(columns, method)[positions]
+    codes = np.unravel_index(positions, [column.cells(method) for column in columns])
     levels = [
         cell_index([column], method).to_numpy(dtype=object)[code]
         for column, code in zip(columns, codes, strict=True)
@@ -557,6 +559,6 @@ def _overall(step: _Step, average: risk.Average) -> float:
     total = np.zeros(len(filled))
     for by, risks in step.cohort.past:
         shape = [column.cells("repeated_risk") for column in by]
-        place = np.ravel_multi_index(tuple(code_of[column.name] for column in by), shape)
-        total = together(total, risks[place])
+        cells = np.ravel_multi_index(tuple(code_of[column.name] for column in by), shape)
+        total = together(total, risks[cells])
     return _mean(total, sizes[filled], average)

@@ -84,10 +84,10 @@ class DeclaredGroups:
     def __len__(self) -> int:
         raise self._refused("len()")
 
-    def _refused(self, what: str) -> OpaqueFrameError:
+    def _refused(self, operation: str) -> OpaqueFrameError:
         """The error for what would read the records of each group."""
         return OpaqueFrameError(
-            f"{what} reads cells, and the groups of a protected frame show none.",
+            f"{operation} reads cells, and the groups of a protected frame show none.",
             f"{self._count()} has a row for each declared group.",
         )
 
@@ -312,7 +312,7 @@ def _several(
     labels = name_index(chosen)
     if not by_name:
         labels = pd.MultiIndex.from_tuples(
-            [(chosen[place].name, kind) for place, kind in statistic.layout.numbers]
+            [(chosen[position].name, kind) for position, kind in statistic.layout.numbers]
         )
     return _table(groups, statistic, call, labels)
 
@@ -368,10 +368,10 @@ def _columns(
     groups: DeclaredGroups, columns: Labels | None, method: str, *, needed: bool = False
 ) -> tuple[Column, ...]:
     """The columns of a release, none of which is a key; where they are not ``needed``, all numeric ones."""
-    asked = groups._columns_to_release(columns)
-    if needed and asked is None:
+    requested = groups._columns_to_release(columns)
+    if needed and requested is None:
         raise ParameterError(f"{method!r} needs a column.", f'{_GROUPS}.{method}("health", epsilon=0.1)')
-    chosen = columns_of(groups._protected, asked, method, groups.keys)
+    chosen = columns_of(groups._protected, requested, method, groups.keys)
     refuse_shared(chosen, groups.keys, method)
     return chosen
 

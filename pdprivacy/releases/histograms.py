@@ -149,8 +149,8 @@ def labels_counted(
     protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
 ) -> Release[pd.Series[Any]]:
     """Return the release of the records per declared label, in each group where the call has keys."""
-    for name, given in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
-        flag(given, name)
+    for name, option in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
+        flag(option, name)
     chosen, scope = call.columns, protected.scope
     if dropna and any(column.nullable for column in chosen):
         # as if no null was declared, which leaves out records with nulls

@@ -304,7 +304,7 @@ def asked_of(
             )
         chosen = columns_of(protected, list(func), method)
         each = [func[column.name] for column in chosen]
-        return chosen, tuple(map(kinds_asked, each)), all(isinstance(one, str) for one in each)
+        return chosen, tuple(map(kinds_asked, each)), all(isinstance(statistic, str) for statistic in each)
     chosen = columns_of(protected, columns, method, keys)
     return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
 
@@ -412,12 +412,12 @@ def _aggregated(
     if by_name:
         return release_of(protected, call, statistic, AnswerLabels(names))
     rows = list(dict.fromkeys(kind for own in kinds for kind in own))
-    places = [(rows.index(kind), column) for column, kind in statistic.layout.numbers]
+    positions = [(rows.index(kind), column) for column, kind in statistic.layout.numbers]
 
     def table(numbers: Floats) -> Floats:
-        found = np.full((len(rows), len(chosen)), np.nan)
-        found[tuple(np.transpose(places))] = numbers
-        return found
+        cells = np.full((len(rows), len(chosen)), np.nan)
+        cells[tuple(np.transpose(positions))] = numbers
+        return cells
 
     labels = AnswerLabels(pd.Index(rows), names)
     return release_of(protected, call, statistic, labels, partial(Result.arranged, arrange=table))

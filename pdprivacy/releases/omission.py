@@ -351,8 +351,8 @@ def _compared(
             "must be below it.",
         )
     state = noise.simulator(rng)
-    places = list(product([ALL_RECORDS, *feasible], range(repetitions)))
-    turns = shown(places, len(places), comparison.name, progress, long=True, timed=True)
+    runs = list(product([ALL_RECORDS, *feasible], range(repetitions)))
+    turns = shown(runs, len(runs), comparison.name, progress, long=True, timed=True)
     for cost in wholes:
         comparison.check(protected, cost)
     for way in feasible:
@@ -561,14 +561,14 @@ def compare_suppression(
 
     def drawing() -> Draw:
         spread = [(way, pair) for way, pair in zip(ways, pairs, strict=True) if pair[0] < pair[1]]
-        kept: dict[_Omission, Floats] = {}
+        probabilities: dict[_Omission, Floats] = {}
         if spread:
             scores = scores_of(protected, comparison.chosen, distance, limits, progress)
-            kept = {way: keep_probabilities(scores, *pair) for way, pair in spread}
+            probabilities = {way: keep_probabilities(scores, *pair) for way, pair in spread}
 
         def draw(way: _Omission, source: Source) -> Mask:
-            if way in kept:
-                return noise.weighted_coins(kept[way], source)
+            if way in probabilities:
+                return noise.weighted_coins(probabilities[way], source)
             return noise.coins(len(protected.snapshot), way.share, source)
 
         return draw

@@ -70,7 +70,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         rows_of_errors: dict[tuple[float, str], pd.DataFrame] = {}
         stored: dict[str, Any] = {}
         for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
-            fitting = {name: given for name, given in options.items() if _fits(name, given, kind)}
+            fitting = {name: value for name, value in options.items() if _fits(name, value, kind)}
             try:
                 release = verb(facts, *args, epsilon=level, bounding=kind, **fitting)
                 if at is not None and any(column.timeline for column in release.call.columns):
@@ -86,9 +86,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                 _distinct(errors) if statistic in TABLES else errors
             )
         table = pd.concat(rows_of_errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        asked = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
+        names = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
         table.attrs[PLAN] = {
-            **{name: stored[name] for name in asked},
+            **{name: stored[name] for name in names},
             "by": View.of(released).by,
             "normalize": stored["normalize"],
             "rows": assumption.rows,
@@ -97,7 +97,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         return table
 
     signature, own = inspect.signature(verb), inspect.signature(method).parameters
-    parameters = [own.get(name, one) for name, one in signature.parameters.items() if name not in DRAWN]
+    parameters = [
+        own.get(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
+    ]
     method.__name__ = method.__qualname__ = statistic
     method.__doc__ = f"Return how far off `{statistic}` would be; see `PlanDP`."
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -155,11 +157,11 @@ def _rows(protected: Protected, rows: Any) -> int:
     return max(rows_assumed, 1)
 
 
-def _fits(name: str, given: Any, bounding: str | None) -> bool:
+def _fits(name: str, value: Any, bounding: str | None) -> bool:
     """Return whether a keyword suits a bounding: bounds need any, published calibration truncation."""
     if name == "bounds":
         return bounding is not None
-    published = name == "calibration" and isinstance(given, str) and given == "published"
+    published = name == "calibration" and isinstance(value, str) and value == "published"
     return not published or bounding == "truncated"
 
 
@@ -176,12 +178,12 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     if isinstance(scale, dict):
         # one noise per number, or several without a common scale
         scale = math.nan if several else [*scale.values()]
-    made = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
+    derived = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
     unknown: dict[str, Any] = {"bias": math.nan, "rmse": math.nan}
     here, worst = error, error.get("worst_case") or unknown
     if stored["bounding"] is None:
         here = {"bias": 0.0, "rmse": error["standard_error"]}
-        worst = unknown if made else here
+        worst = unknown if derived else here
     fields = {
         "scale": scale,
         "bias": here["bias"],

@@ -254,10 +254,10 @@ def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp")
     several = isinstance(columns, list)
     listed = list(columns) if several else [columns]
     if listed and all(type(item) in (int, float) and item not in protected.domain for item in listed):
-        shown = "[0.25, 0.75]" if several else "0.5"
+        example = "[0.25, 0.75]" if several else "0.5"
         raise ParameterError(
             f"'quantile' takes columns first, and 'q' by name (got {got(columns)}).",
-            f"{call}.quantile(q={shown}, epsilon=0.1)",
+            f"{call}.quantile(q={example}, epsilon=0.1)",
         )
 
 

@@ -97,8 +97,8 @@ def confidential(frame: Frame, kind: str, **words: Any) -> Frame:
 
 def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
     """The privacy losses, and whether there may be several; what a column holds by mistake is not shown."""
-    many = isinstance(epsilon, list | tuple | range | np.ndarray | pd.Index | pd.Series)
-    if not many:
+    several = isinstance(epsilon, list | tuple | range | np.ndarray | pd.Index | pd.Series)
+    if not several:
         level = unwrapped(epsilon)
         positive(level, "epsilon")
         return [level], False
@@ -192,14 +192,14 @@ class TableNoise:
     @classmethod
     def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
         """Return the noise of a table of these columns; ``options`` may hold other keywords too."""
-        kept: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
-        return cls(CellCounts(columns, protected.scope, "crosstab"), kept)
+        keywords: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
+        return cls(CellCounts(columns, protected.scope, "crosstab"), keywords)
 
     def at(self, epsilon: Rational, delta: Rational | None = None) -> Any:
         """The mechanism, calibrated as in the release."""
-        kept: Any = self.options if delta is None else {**self.options, "delta": delta}
+        keywords: Any = self.options if delta is None else {**self.options, "delta": delta}
         part = self.counts.parts[0]
-        (mechanism,) = calibrate((part,), Request(epsilon, **kept))
+        (mechanism,) = calibrate((part,), Request(epsilon, **keywords))
         return released_by(mechanism, part, self.options["bounding"])
 
     @property
@@ -257,13 +257,13 @@ class TableRisk:
             )
         rows = _columns(protected, by, "by", method)
         tops = _columns(protected, sensitive, "sensitive", method)
-        both = [column.name for column in tops if column in rows]
-        if both:
+        shared = [column.name for column in tops if column in rows]
+        if shared:
             raise ParameterError(
-                f"{both[0]!r} is both in 'by' and in 'sensitive'.", f"leave {both[0]!r} out of by."
+                f"{shared[0]!r} is both in 'by' and in 'sensitive'.", f"leave {shared[0]!r} out of by."
             )
         check_one_of("overall", options["overall"], get_args(Overall))
-        names = [one.name for one in fields(RiskMeasure) if one.name in options]
+        names = [field.name for field in fields(RiskMeasure) if field.name in options]
         risk_measure = RiskMeasure(**{name: options[name] for name in names})
         for column in tops:
             check_cells((*rows, column), method)
@@ -303,7 +303,9 @@ class TableRisk:
         if rows * math.prod(labels) <= JOINT or len(labels) == 1:
             tables = by_label(engine.table((*self.by, *self.sensitive), method).reshape(rows, *labels))
         else:
-            tables = [engine.table((*self.by, one), method).reshape(rows, -1) for one in self.sensitive]
+            tables = [
+                engine.table((*self.by, sensitive), method).reshape(rows, -1) for sensitive in self.sensitive
+            ]
         if not tables[0].any():
             raise ParameterError("The table holds no record, so nobody is at risk.")
         return tables
@@ -379,9 +381,9 @@ class CountedTables:
         if self.kinds.shape[1] == 1:
             return risks
         risks = risks[:, self.kinds[:, 0]]
-        for place in range(1, self.kinds.shape[1]):
-            more = self._risk_of_compositions(noises, place, progress)
-            together(risks, more[:, self.kinds[:, place]], out=risks)
+        for column in range(1, self.kinds.shape[1]):
+            more = self._risk_of_compositions(noises, column, progress)
+            together(risks, more[:, self.kinds[:, column]], out=risks)
         return risks
 
     def _risk_of_compositions(self, noises: Sequence[Any], column: int, progress: bool | None) -> Floats:

@@ -81,8 +81,8 @@ def total_variation(
     >>> bool(abs(distance - 1.5 / 20_000) < 4 * error)  # E|e1 - e2| = 1.5 for Laplace noise of scale 1
     True
     """
-    found = np.concatenate(list(distances(counts, mechanism, pieces, draws, rng)))
-    return float(found.mean()), float(found.std(ddof=1)) / math.sqrt(draws)
+    values = np.concatenate(list(distances(counts, mechanism, pieces, draws, rng)))
+    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(draws)
 
 
 def batches(cells: int, draws: int) -> int:
@@ -109,11 +109,11 @@ def distances(
             ],
             axis=1,
         )
-        kept = np.maximum(margin + noise, 0.0)
-        totals = kept.sum(axis=1, keepdims=True)
-        kept += totals == 0
+        noisy = np.maximum(margin + noise, 0.0)
+        totals = noisy.sum(axis=1, keepdims=True)
+        noisy += totals == 0
         totals[totals == 0] = len(margin)
-        yield np.abs(kept / totals - shares).sum(axis=1) / 2
+        yield np.abs(noisy / totals - shares).sum(axis=1) / 2
 
 
 def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tuple[_Name, ...]]:
@@ -129,15 +129,15 @@ def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tup
     [('health',), ('age', 'region'), ('age', 'health'), ('region', 'health')]
     """
     several = isinstance(orders, Iterable) and not isinstance(orders, str)
-    given: list[Any] = list(orders) if several else [orders]  # type: ignore[arg-type]
-    each = [whole(order, "order", 1, hint="order=(1, 2, 3).") for order in given]
+    requested: list[Any] = list(orders) if several else [orders]  # type: ignore[arg-type]
+    each = [whole(order, "order", 1, hint="order=(1, 2, 3).") for order in requested]
     if not each:
         raise ParameterError("'order' must hold at least one number.", "order=(1, 2, 3).")
     return [
-        found
+        combination
         for order in sorted(set(each))
         if order <= len(columns)
-        for found in combinations(columns, order)
+        for combination in combinations(columns, order)
     ]
 
 
@@ -264,7 +264,9 @@ def utility(
     levels, _ = levels_of(epsilon)
     if columns is None:
         names = [
-            one.name for one in protected.domain.columns if one.role in ("quasi_identifier", "sensitive")
+            declared.name
+            for declared in protected.domain.columns
+            if declared.role in ("quasi_identifier", "sensitive")
         ]
         if not names:
             raise DeclarationError(
@@ -341,13 +343,13 @@ def tradeoff(
     most_distance = check_share("max_tvd", max_tvd)
     check_average(average)
     question = TableRisk.of(protected, by, sensitive, "tradeoff", options)
-    both = (*question.by, *question.sensitive)
-    check_cells(both, "tradeoff")
-    margins = _margins(order, both)
+    columns = (*question.by, *question.sensitive)
+    check_cells(columns, "tradeoff")
+    margins = _margins(order, columns)
     numbers = sorted({positive(level, "epsilon") for level in levels})
     noises = [question.noise.at(number) for number in numbers]
     _check_draws(draws, question.noise, numbers[0])
-    table = _table(protected, both, "tradeoff")
+    table = _table(protected, columns, "tradeoff")
     counted = CountedTables.of(question, by_label(table.reshape(-1, *table.shape[len(question.by) :])))
     frame = pd.DataFrame(
         {"risk": counted.risks(noises, average, progress)},
@@ -356,9 +358,9 @@ def tradeoff(
     apart, _ = _distances(table, margins, noises, draws, rng, progress)
     orders = np.array([len(margin) for margin in margins])
     recommended = frame["risk"].to_numpy() <= most_risk
-    for one in np.unique(orders):
-        mean = apart[orders == one].mean(axis=0)
-        frame[f"tvd {one}-way"] = mean
+    for degree in np.unique(orders):
+        mean = apart[orders == degree].mean(axis=0)
+        frame[f"tvd {degree}-way"] = mean
         recommended &= mean <= most_distance
     frame["recommended"] = recommended
     words = {**question.words, "average": average, "max_risk": most_risk, "max_tvd": most_distance}

@@ -307,11 +307,11 @@ def _noisy_shares(
         lower, upper = of_shares(level, measured, wholes[1], size, members)
         return lower[kept], upper[kept]
 
-    made = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)
+    outcome = Answer(shares[kept], error[kept], 0.0, 0.0, 1.0, interval)
     if answer.effective_rows_of_sums is not None:
         effective_rows = np.broadcast_to(answer.effective_rows_of_sums(wholes[0], members), shares.shape)
-        made = replace(made, effective_rows=effective_rows[kept])
-    return result.transformed(lambda _: made, bias_known=False)
+        outcome = replace(outcome, effective_rows=effective_rows[kept])
+    return result.transformed(lambda _: outcome, bias_known=False)
 
 
 def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -> Result:
@@ -353,9 +353,9 @@ def _counts_with_margins(table: Result, size: Floats) -> Result:
 def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
     """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
     counts = [_summed(np.asarray(table.answer.values)), _summed(_measured(table))]
-    place = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
+    sums = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
     kept = {"all": np.s_[:, :], "index": np.s_[:, :-1], "columns": np.s_[:-1, :]}[normalize]
-    return _noisy_shares(table, counts, [cells[place] for cells in counts], size, size[place], kept)
+    return _noisy_shares(table, counts, [cells[sums] for cells in counts], size, size[sums], kept)
 
 
 def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
@@ -364,10 +364,10 @@ def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Er
         return sums
 
     def with_cells(of_cells: Any, of_sums: Any) -> Floats:
-        found = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
+        combined = np.array(np.broadcast_to(of_sums, size.shape), dtype=np.float64)
         shape = (size.shape[0] - 1, size.shape[1] - 1)
-        found[:-1, :-1] = np.broadcast_to(of_cells, shape)
-        return found
+        combined[:-1, :-1] = np.broadcast_to(of_cells, shape)
+        return combined
 
     if cells.worst_bias is None:
         return replace(sums, bias=with_cells(cells.bias, np.nan), rmse=with_cells(cells.rmse, np.nan))
@@ -446,11 +446,11 @@ def _check_constraint(constraint: str, call: Call, total: int | None) -> None:
         )
     if constraint == "hierarchy" and normalize in ("index", "columns"):
         raise ParameterError("constraint='hierarchy' is for a whole table, not for each row or column.")
-    kept = constraint not in ("nonnegative", "hierarchy")
-    if kept and not normalize and total is None:
-        what = "number of rows" if call.weights is None else "sum of the weights"
+    keeps_total = constraint not in ("nonnegative", "hierarchy")
+    if keeps_total and not normalize and total is None:
+        quantity = "number of rows" if call.weights is None else "sum of the weights"
         raise ParameterError(
-            f"constraint={constraint!r} needs the {what}, which is private here.",
+            f"constraint={constraint!r} needs the {quantity}, which is private here.",
             "normalize=True for shares that sum to one, or constraint='nonnegative'.",
         )
 

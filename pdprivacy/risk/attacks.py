@@ -66,8 +66,8 @@ class _Panel(NamedTuple):
         mass = np.zeros((len(used), len(self.reads)))
         below = np.repeat(self.first[used, np.newaxis], len(self.reads), axis=1)
         active = self.active[used]
-        place = np.cumsum(self.active)[used[active]] - 1
-        mass[active], below[active] = self.mass[place], self.below[place]
+        index = np.cumsum(self.active)[used[active]] - 1
+        mass[active], below[active] = self.mass[index], self.below[index]
         return mass, below
 
 
@@ -110,8 +110,8 @@ def _moments(length: int) -> Floats:
 def _rule(length: int) -> _Rule:
     """Return the rule for ``length`` consecutive reads, a power of two; reads are counted from the first."""
     between = np.arange(2 * DEGREE + 1) * (math.pi / (2 * DEGREE))
-    places = np.rint(length * (1 - np.cos(between)) / 2)  # near the Chebyshev points
-    ends, tested = places[::2], places[1::2]
+    points = np.rint(length * (1 - np.cos(between)) / 2)  # near the Chebyshev points
+    ends, tested = points[::2], points[1::2]
     coefficients = np.linalg.inv(legendre.legvander(2 * ends / length - 1, DEGREE))
     nodes, plain = legendre.leggauss(DEGREE)
     step = 1 / length
@@ -221,9 +221,9 @@ class _SparseCompositions(NamedTuple):
         from scipy.sparse import csr_array
 
         compositions = cells.compositions
-        counts, place = np.unique(compositions, return_inverse=True)
+        counts, index = np.unique(compositions, return_inverse=True)
         rows = np.repeat(np.arange(len(compositions)), compositions.shape[1])
-        at, shape = (rows, place.reshape(-1)), (len(compositions), len(counts))
+        at, shape = (rows, index.reshape(-1)), (len(compositions), len(counts))
         share = compositions / cells.sizes[:, np.newaxis]
         return cls(
             counts, csr_array((np.ones(rows.size), at), shape), csr_array((share.reshape(-1), at), shape)
@@ -301,10 +301,10 @@ def probabilistic_risk(cells: Cells, reading: Reading) -> Floats:
         rate = rates[low : low + width]
         whole = np.repeat(empty[:, np.newaxis], len(rate), axis=1)
         mass = np.zeros(whole.shape)
-        for active, reads, there in _merged_panels(_panels(reading, counts, top)):
+        for active, reads, present in _merged_panels(_panels(reading, counts, top)):
             decay = np.exp(-reads[:, np.newaxis] * rate)
-            whole[active] += there @ decay
-            mass[active] += (there * reads) @ decay
+            whole[active] += present @ decay
+            mass[active] += (present * reads) @ decay
         step = max(FLOATS // len(rate), 1)
         for begin in range(0, len(risks), step):
             rows = np.arange(begin, min(begin + step, len(risks)))

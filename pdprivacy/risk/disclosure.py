@@ -117,8 +117,8 @@ def dr_ha(
     if method == "monte_carlo":
         if isinstance(table, Cells):
             raise ParameterError("method='monte_carlo' needs the table of counts itself.")
-        found = fitted.simulated(table, noises, average, draws, postprocess, rng, progress)
-        return found if many else Simulated(*(each[0] for each in found))
+        simulated = fitted.simulated(table, noises, average, draws, postprocess, rng, progress)
+        return simulated if many else Simulated(*(each[0] for each in simulated))
     if postprocess is not None:
         raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
     values = fitted.risks(noises, average)
@@ -296,7 +296,7 @@ class FittedRisk:
         else:
             yield every, every, self._modelled(noises)
             return
-        yield from ((place, every, risks) for place, risks in enumerate(each))
+        yield from ((index, every, risks) for index, risks in enumerate(each))
 
     def _modelled(self, noises: Sequence[Reading]) -> Floats:
         """Return averages (E, U) over a model of the counts."""
@@ -305,8 +305,8 @@ class FittedRisk:
             assert self.sizes is not None
             return exact_risk.marginal(cells, self.sizes, noises, partial)
         if self.sizes is None:
-            distinct, place = np.unique(cells.sizes, return_inverse=True)
-            return exact_risk.shrinkage(distinct, self.alpha, noises, partial)[:, place.reshape(-1)]
+            distinct, index = np.unique(cells.sizes, return_inverse=True)
+            return exact_risk.shrinkage(distinct, self.alpha, noises, partial)[:, index.reshape(-1)]
         generic = exact_risk.marginal_shrinkage(self.sizes, self.alpha, noises, partial)
         return np.repeat(generic[:, np.newaxis], len(cells.cells), axis=1)
 

@@ -93,9 +93,9 @@ def local(cells: Cells, readings: Sequence[Reading], partial: bool = False) -> I
         seen = np.where(values > 0, 1 - hidden, 0.0)
         none, exactly_one = np.ones(positions.shape[1]), np.zeros(positions.shape[1])
         for label, at in enumerate(positions):
-            q, there = hidden[at], seen[at]
+            q, present = hidden[at], seen[at]
             exactly_one *= q
-            exactly_one += none * (there if share is None else there * share[label])
+            exactly_one += none * (present if share is None else present * share[label])
             none *= q
         yield exactly_one
 
@@ -113,8 +113,8 @@ def expected(
     for rows, period in _blocks(cells):
         block = _Block.of(cells.compositions[rows], period)
         each = max(1, WORKING_SET // block.numbers)
-        found = [block.risks(readings[at : at + each], partial) for at in range(0, len(readings), each)]
-        yield rows, np.concatenate(found)
+        risks = [block.risks(readings[at : at + each], partial) for at in range(0, len(readings), each)]
+        yield rows, np.concatenate(risks)
 
 
 def expected_cost(counts: ArrayLike | Cells) -> int:
@@ -179,10 +179,10 @@ class _Block:
 
     @classmethod
     def of(cls, compositions: Integers, period: int) -> _Block:
-        values, place = np.unique(compositions, return_inverse=True)
+        values, index = np.unique(compositions, return_inverse=True)
         sizes = compositions.sum(axis=1)
         series = Series.of(values.astype(np.float64), period)
-        return cls(series, place.reshape(compositions.shape), at_mean(sizes), sizes)
+        return cls(series, index.reshape(compositions.shape), at_mean(sizes), sizes)
 
     @property
     def numbers(self) -> int:
@@ -195,9 +195,9 @@ class _Block:
         hidden = self.series.hidden(readings)
         rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
         if rows.size:
-            kept, positions = np.unique(self.place[rows], return_inverse=True)
-            below, there = self.series.at(kept).transforms(hidden.at(kept), partial)
-            joined = self._coefficients_at_sizes(positions.reshape(len(rows), -1), below, there)
+            distinct, positions = np.unique(self.place[rows], return_inverse=True)
+            below, present = self.series.at(distinct).transforms(hidden.at(distinct), partial)
+            joined = self._coefficients_at_sizes(positions.reshape(len(rows), -1), below, present)
             risks[:, rows] = joined / self.at_size[rows]
         if partial:
             risks /= self.sizes
@@ -212,14 +212,14 @@ class _Block:
             none = none * q
         return np.flatnonzero(exactly_one > NEGLIGIBLE * self.at_size)
 
-    def _coefficients_at_sizes(self, positions: Integers, below: Complex, there: Complex) -> Floats:
+    def _coefficients_at_sizes(self, positions: Integers, below: Complex, present: Complex) -> Floats:
         """Return the coefficients (E, C) at the size of each row."""
         beginnings, node = PrefixTree.of(positions[:, :-1])
-        none, exactly_one = beginnings.products(below, there)
+        none, exactly_one = beginnings.products(below, present)
         # The coefficient is the mean of the transform: a scalar product of real vectors.
         ends, last = np.unique(positions[:, -1], return_inverse=True)
         last = last.reshape(-1)
-        right = [(part[:, ends].conj() * self.series.weights).view(np.float64) for part in (there, below)]
+        right = [(part[:, ends].conj() * self.series.weights).view(np.float64) for part in (present, below)]
         left = [part.view(np.float64) for part in (none, exactly_one)]
         if none.shape[1] * len(ends) <= 16 * len(node):
             table = _product(left[0], right[0]) + _product(left[1], right[1])
@@ -411,12 +411,12 @@ class Series:
         rates = self.rates[:, np.newaxis]
         whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle))) * back
         if partial:
-            there = rates * roots[frequencies] * whole - self._folded(hidden.masses * hidden.counts) * shift
+            present = rates * roots[frequencies] * whole - self._folded(hidden.masses * hidden.counts) * shift
         else:
             nobody = np.exp(-rates) * back
-            there = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
-        there[:, self.rates == 0] = 0  # an absent label is never concluded rightly
-        return below, there
+            present = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
+        present[:, self.rates == 0] = 0  # an absent label is never concluded rightly
+        return below, present
 
     def _folded(self, mass: Floats) -> Complex:
         """Return the transforms (E, D, length) of masses (E, D, L) folded to the period."""
@@ -451,14 +451,14 @@ class PrefixTree:
         """The number of nodes of the widest level."""
         return max(len(parent) for parent, _ in self.steps)
 
-    def products(self, below: Complex, there: Complex) -> tuple[Complex, Complex]:
+    def products(self, below: Complex, present: Complex) -> tuple[Complex, Complex]:
         """Return the products (E, nodes, length) with all labels read as empty, and with all but one."""
         none = np.ones((below.shape[0], 1, below.shape[2]), dtype=np.complex128)
         exactly_one = np.zeros_like(none)
         for parent, position in self.steps:
             hidden, none, exactly_one = below[:, position], none[:, parent], exactly_one[:, parent]
             exactly_one *= hidden
-            exactly_one += none * there[:, position]
+            exactly_one += none * present[:, position]
             none *= hidden
         return none, exactly_one
 
@@ -496,14 +496,14 @@ def shrinkage(sizes: Integers, alpha: Floats, readings: Sequence[Reading], parti
             q = np.zeros(largest + 1)
             reach = reading.reach(largest + 1)
             q[:reach] = reading.empty(np.arange(reach))
-            there = 1 - q
-            there[0] = 0.0
+            present = 1 - q
+            present[0] = 0.0
             if partial:
-                there *= np.arange(largest + 1)
+                present *= np.arange(largest + 1)
             none, exactly_one = np.ones(1), np.zeros(1)
             for mass in masses:
                 hidden = q * mass
-                exactly_one = _series_product(exactly_one, hidden) + _series_product(none, there * mass)
+                exactly_one = _series_product(exactly_one, hidden) + _series_product(none, present * mass)
                 none = _series_product(none, hidden)
             risks = exactly_one[sizes_of_block] / whole[sizes_of_block]
             risks_by_size[level, start:stop] = risks / sizes_of_block if partial else risks
@@ -609,9 +609,9 @@ def _at_sizes(
     offset = (sizes[np.newaxis, :] - centre[:, np.newaxis]) % period
     risks = np.empty((len(readings), len(proportions)))
     for at in range(0, len(readings), READINGS):
-        below, there = series.transforms(series.hidden(readings[at : at + READINGS]), partial)
-        _, one = beginnings.products(below, there)
-        coefficients = fft.irfft(one, period, axis=2)[:, node]
+        below, present = series.transforms(series.hidden(readings[at : at + READINGS]), partial)
+        _, single = beginnings.products(below, present)
+        coefficients = fft.irfft(single, period, axis=2)[:, node]
         risks[at : at + READINGS] = np.take_along_axis(coefficients, offset[np.newaxis], axis=2) @ factor
     return risks
 

@@ -562,7 +562,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
         )
     counted = _SizeLikelihood(Steps.over([tally]), cells, *moments_of(tally), zero_truncated)
     law = counted.law(0.0) if model == "poisson" else counted.overdispersed()
-    found = {"lambda": law.mean}
+    parameters = {"lambda": law.mean}
     if law.phi:
-        found = {"r": 1 / law.phi, "lambda": 1 / (1 + law.mean * law.phi)}
-    return Sizes(*_chances(law, zero_truncated), model, found)
+        parameters = {"r": 1 / law.phi, "lambda": 1 / (1 + law.mean * law.phi)}
+    return Sizes(*_chances(law, zero_truncated), model, parameters)

@@ -231,8 +231,8 @@ class _Tables:
         if self.sizes is not None and "marginal" in self.measure:
             # the rest of the probability belongs to size 0, the last of the values
             values = np.append(np.asarray(self.sizes.values, dtype=np.int64), 0)
-            place = np.searchsorted(np.cumsum(self.sizes.chances), self.generator.random(shape), side="right")
-            size = np.where(totals > 0, values[place], 0)
+            index = np.searchsorted(np.cumsum(self.sizes.chances), self.generator.random(shape), side="right")
+            size = np.where(totals > 0, values[index], 0)
         if self.alpha is not None:
             shares = _dirichlet(self.alpha, shape, self.generator)
         else:

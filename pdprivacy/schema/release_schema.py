@@ -163,7 +163,7 @@ def _same_axis(axis: pd.Index[Any], other: pd.Index[Any]) -> bool:
     if axis.nlevels != other.nlevels or not all(map(_alike, axis.names, other.names)):
         return False
     dtypes = [
-        [index.get_level_values(place).dtype for place in range(index.nlevels)] for index in (axis, other)
+        [index.get_level_values(level).dtype for level in range(index.nlevels)] for index in (axis, other)
     ]
     return dtypes[0] == dtypes[1] and bool(axis.equals(other))
 

@@ -59,8 +59,8 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         if not failures:
             return validated
     # Raised here, outside every except block, so that no pandera error is its context.
-    places = {name: f"column {name!r}" for name in failures} | {_WHOLE: "schema", _INDEX: "index"}
-    named = "; ".join(f"{places[where]}: {', '.join(checks)}" for where, checks in failures.items())
+    names = {name: f"column {name!r}" for name in failures} | {_WHOLE: "schema", _INDEX: "index"}
+    named = "; ".join(f"{names[where]}: {', '.join(checks)}" for where, checks in failures.items())
     count = len(failures)
     raise InvalidDataError(
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
@@ -100,7 +100,7 @@ def _hint(failures: _Failures) -> str:
     checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for texts in failures.values() for text in texts}
     if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
         checks.add("coerce_dtype")
-    return "; ".join([_fates(failures), *(said for check, said in _MENDED.items() if check in checks)])
+    return "; ".join([_fates(failures), *(remedy for check, remedy in _MENDED.items() if check in checks)])
 
 
 def _fates(failures: _Failures) -> str:

@@ -66,12 +66,12 @@ def to_frame(released: Any) -> pd.DataFrame:
     (['x', 'y'], (4, 4))
     """
     view = View.of(check_release(released, "written"))
-    kept, width = view.released, view.table.shape[1]
-    parts = [kept.to_numpy().ravel(), *[np.full(kept.size, np.nan)] * 3]
+    release, width = view.released, view.table.shape[1]
+    parts = [release.to_numpy().ravel(), *[np.full(release.size, np.nan)] * 3]
     if not view.selected and np.isfinite(view.half).any():
-        found: Any = metadata.interval(kept)
-        parts = [found.iloc[:, at : at + width].to_numpy().ravel() for at in range(0, 4 * width, width)]
-    index = metadata.cell_labels(kept.axes)
+        intervals: Any = metadata.interval(release)
+        parts = [intervals.iloc[:, at : at + width].to_numpy().ravel() for at in range(0, 4 * width, width)]
+    index = metadata.cell_labels(release.axes)
     return pd.DataFrame(dict(zip(PIECES, parts, strict=True)), index=index).infer_objects()
 
 
@@ -124,7 +124,7 @@ def latex(released: Any, *, note: bool = True) -> str:
     """
     view, table = _read(released, note)
     spec = "".join("l" if at in table.left else "r" for at in range(len(_heads(table))))
-    above = [[_spanning(one) for one in row] for row in table.above]
+    above = [[_spanning(span) for span in row] for row in table.above]
     head = [*above, *([[_in_latex(cell) for cell in table.head]] if table.head else [])]
     body = [[_in_latex(cell) for cell in row] for row in table.rows]
     lines = [r"\toprule", *map(_line, head), r"\midrule", *map(_line, body), r"\bottomrule"]
@@ -207,9 +207,9 @@ def _in_latex(text: object) -> str:
     return re.sub(r"^-(?=[\d.])", "$-$", escaped)
 
 
-def _spanning(one: Spanning) -> str:
-    text = _in_latex(one.text)
-    return text if one.columns == 1 else rf"\multicolumn{{{one.columns}}}{{c}}{{{text}}}"
+def _spanning(span: Spanning) -> str:
+    text = _in_latex(span.text)
+    return text if span.columns == 1 else rf"\multicolumn{{{span.columns}}}{{c}}{{{text}}}"
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -235,10 +235,10 @@ def _numbers(view: View, table: Table) -> list[Cells]:
     columns = [view.table.iloc[:, position].tolist() for position in range(shape[1])]
     for position, line in enumerate(pairs):
         cells: Cells = [(level[position],) for level in levels]
-        for column, (shown, error) in zip(columns, line, strict=True):
+        for column, (number, error) in zip(columns, line, strict=True):
             # the error of a date is a text with its unit
             half = float(error.replace(",", "")) if error and "unit" not in view.facts.error else error
-            cells += ((column[position], shown if error else ""), (half, error))[:width]
+            cells += ((column[position], number if error else ""), (half, error))[:width]
         rows.append(cells)
     return rows
 
@@ -256,9 +256,9 @@ def _put(cell: Any, value: Any, shown: str = "") -> None:
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         cell.value = value
-        places = len(shown.partition(".")[2])
+        decimals = len(shown.partition(".")[2])
         if shown and "e" not in shown:
-            cell.number_format = "#,##0" + "." * (places > 0) + "0" * places
+            cell.number_format = "#,##0" + "." * (decimals > 0) + "0" * decimals
     elif text := plain(value):
         cell.value, cell.data_type = text, "s"
         cell.quotePrefix = text.startswith("=")

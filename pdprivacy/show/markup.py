@@ -47,9 +47,9 @@ class Barred(str):
     @classmethod
     def of(cls, text: str, bar: Markup) -> Barred:
         """Return a text with a bar."""
-        made = cls(text)
-        made.bar = bar
-        return made
+        barred = cls(text)
+        barred.bar = bar
+        return barred
 
     def __html__(self) -> str:
         return f'<span style="white-space:nowrap">{escape(str(self))} {self.bar}</span>'
@@ -108,7 +108,9 @@ class Table:
 
     def plain(self) -> str:
         """Return head and rows as lines of text."""
-        over = [[part for one in row for part in (one.text, *[""] * (one.columns - 1))] for row in self.above]
+        over = [
+            [part for cell in row for part in (cell.text, *[""] * (cell.columns - 1))] for row in self.above
+        ]
         return aligned([row for row in (*over, self.head, *self.rows) if row], self.left)
 
     def html(self) -> Markup:
@@ -174,8 +176,10 @@ def warning(text: object, *, confidential: bool = False) -> Markup:
     """Return a line of text in warning colours."""
     kind = "confidential" if confidential else "warning"
     style = CONFIDENTIAL if confidential else WARNING
-    said = escape(str(text).replace("\n", " "))  # an error and its hint are two lines
-    return Markup(f'<p style="margin:.3em 0"><strong class="pdp-{kind}" style="{style}">{said}</strong></p>')
+    escaped = escape(str(text).replace("\n", " "))  # an error and its hint are two lines
+    return Markup(
+        f'<p style="margin:.3em 0"><strong class="pdp-{kind}" style="{style}">{escaped}</strong></p>'
+    )
 
 
 def note(text: object) -> Markup:
@@ -262,8 +266,8 @@ class ShownCells:
 
 
 def _option(name: str) -> int | None:
-    found: int | None = pd.get_option(f"display.{name}")
-    return AUTOMATIC[name] if found == 0 else found
+    limit: int | None = pd.get_option(f"display.{name}")
+    return AUTOMATIC[name] if limit == 0 else limit
 
 
 def _places(length: int, most: int | None, shown: int | None) -> list[int | None]:
@@ -285,35 +289,40 @@ def grid(
     shown = [_with_gaps(window.columns, line, GAP) for line in cells]
     lines = _with_gaps(window.rows, shown, [GAP] * len(window.columns))
     rows = [[*labels, *line] for labels, line in zip(_parts(index, window.rows), lines, strict=True)]
-    left = {index.nlevels + at for at, one in enumerate(_with_gaps(window.columns, text, False)) if one}
+    left = {
+        index.nlevels + at for at, is_text in enumerate(_with_gaps(window.columns, text, False)) if is_text
+    }
     return Table(head, rows, heads=index.nlevels, text=left, above=above)
 
 
-def _with_gaps(places: Sequence[int | None], shown: Sequence[_Item], gap: _Item) -> list[_Item]:
+def _with_gaps(positions: Sequence[int | None], items: Sequence[_Item], gap: _Item) -> list[_Item]:
     """Return what is shown at the places, with the gaps between."""
-    rest = iter(shown)
-    return [gap if place is None else next(rest) for place in places]
+    rest = iter(items)
+    return [gap if position is None else next(rest) for position in positions]
 
 
-def _parts(index: pd.Index[Any], places: Sequence[int | None]) -> list[tuple[str, ...]]:
+def _parts(index: pd.Index[Any], positions: Sequence[int | None]) -> list[tuple[str, ...]]:
     """Return the labels at some places, one text per level."""
     levels = [index.get_level_values(level) for level in range(index.nlevels)]
-    return [tuple(GAP if place is None else label(level[place]) for level in levels) for place in places]
+    return [
+        tuple(GAP if position is None else label(level[position]) for level in levels)
+        for position in positions
+    ]
 
 
 def _heads(
-    index: pd.Index[Any], columns: pd.Index[Any], places: Sequence[int | None]
+    index: pd.Index[Any], columns: pd.Index[Any], positions: Sequence[int | None]
 ) -> tuple[list[list[Spanning]], list[str]]:
     """Return the header rows, with equal labels side by side joined, and the last one."""
     names = ["" if name is None else label(name) for name in index.names]
-    parts = _parts(columns, places)
+    parts = _parts(columns, positions)
     titles = ["" if name is None else label(name) for name in columns.names]
     if columns.nlevels == 1 and not titles[0]:
         return [], [*names, *(part for (part,) in parts)]
     above = []
     for level, title in enumerate(titles):
         runs = [
-            (run[-1], sum(1 for _ in found)) for run, found in groupby(part[: level + 1] for part in parts)
+            (run[-1], sum(1 for _ in group)) for run, group in groupby(part[: level + 1] for part in parts)
         ]
         last = level == columns.nlevels - 1
         spans = [Spanning(part[-1]) for part in parts] if last else [Spanning(*run) for run in runs]

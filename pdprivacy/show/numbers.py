@@ -50,8 +50,8 @@ def paired(value: float, half: float) -> tuple[str, str]:
     if half == 0 or abs(value) >= LARGE or "e" in error:
         return repr(value).removesuffix(".0"), error
     step = Decimal(1).scaleb(-len(error.partition(".")[2]))
-    shown = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, WIDE)
-    return f"{shown if shown else abs(shown):,f}", error
+    rounded = Decimal(repr(value)).quantize(step, ROUND_HALF_EVEN, WIDE)
+    return f"{rounded if rounded else abs(rounded):,f}", error
 
 
 def joined(pair: tuple[str, str]) -> str:
@@ -111,7 +111,7 @@ def duration(seconds: float) -> str:
     >>> duration(447_000.0), duration(5.03), duration(0.0)
     ('5.3 days', '5.1 seconds', '0 seconds')
     """
-    size, unit = next((one for one in TIMES if seconds >= 2 * one[0]), TIMES[-1])
+    size, unit = next((pair for pair in TIMES if seconds >= 2 * pair[0]), TIMES[-1])
     return f"{half_width(seconds / size)} {unit}"
 
 
@@ -150,8 +150,8 @@ def plain(value: object) -> str:
         return "NaN" if math.isnan(value) else f"{value}"
     if value and not 1e-4 <= abs(value) < LARGE:
         return f"{value:.6g}"
-    places = max(5 - Decimal(repr(value)).adjusted(), 0)
-    text = f"{value + 0.0:,.{places}f}"
+    decimals = max(5 - Decimal(repr(value)).adjusted(), 0)
+    text = f"{value + 0.0:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -170,7 +170,7 @@ def printable(value: object, most: int | None = MOST_TEXT) -> str:
         text = text[: most - 1].rstrip() + "…"
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def label(value: Any, most: int | None = MOST_TEXT) -> str:

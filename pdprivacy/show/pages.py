@@ -82,7 +82,7 @@ def _table_block(table: Table, window: ShownCells) -> Block:
 
 
 def _has_bars(table: Table) -> bool:
-    return any(isinstance(one, Barred) for row in table.rows for one in row)
+    return any(isinstance(cell, Barred) for row in table.rows for cell in row)
 
 
 # ---------------------------------------------------------------- error bars
@@ -91,9 +91,9 @@ def _has_bars(table: Table) -> bool:
 def _floats(table: pd.DataFrame) -> Floats:
     """The cells of columns of numbers; NaN for others."""
     values = np.full(table.shape, np.nan)
-    for place, dtype in enumerate(table.dtypes):
+    for column, dtype in enumerate(table.dtypes):
         if dtype.kind in "iuf":
-            values[:, place] = table.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)
+            values[:, column] = table.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)
     return values
 
 
@@ -163,7 +163,7 @@ def _shared_axes(view: View) -> int | tuple[int, ...] | None:
     rows = rows or facts.statistic == "ols"  # each coefficient has a unit of its own
     columns = (
         isinstance(released, pd.DataFrame)
-        and {str(one[-1] if isinstance(one, tuple) else one) for one in released.columns} <= names
+        and {str(column[-1] if isinstance(column, tuple) else column) for column in released.columns} <= names
     )
     if facts.statistic in ("agg", "describe"):
         return 0 if view.by else None
@@ -207,12 +207,12 @@ def _confidential(frame: Released, kind: str) -> Blocks:
     whole = frame.to_frame(label(frame.name) if named else "") if isinstance(frame, pd.Series) else frame
     window = ShownCells.of(*whole.shape)
     rows, columns = window.at
-    shown = [whole.iloc[rows, at].tolist() for at in columns]
-    texts = [[plain(column[line]) for column in shown] for line in range(len(rows))]
-    words = [not all(isinstance(one, int | float) for one in column) for column in shown]
+    values = [whole.iloc[rows, at].tolist() for at in columns]
+    texts = [[plain(column[line]) for column in values] for line in range(len(rows))]
+    words = [not all(isinstance(item, int | float) for item in column) for column in values]
     index = whole.index
     if index.nlevels == 1 and index.dtype.kind == "f":
-        index = pd.Index([plain(one) for one in index], name=index.name)
+        index = pd.Index([plain(item) for item in index], name=index.name)
     bars, legend = _spans(whole.iloc[rows], columns)
     table = grid(window, index, whole.columns, _barred(window, texts, bars), words)
     yield _table_block(table, window)
@@ -227,18 +227,18 @@ def _spans(table: pd.DataFrame, columns: list[int]) -> tuple[tuple[Floats, Float
     if len(set(names)) < len(names):
         return None, ""
     lower, upper = (np.full(table.shape, np.nan) for _ in range(2))
-    at = {name: place for place, name in enumerate(names)}
+    at = {name: position for position, name in enumerate(names)}
     if {"error", "lower", "upper"} <= set(names):
         legend = COMPARED
         for end, name in ((lower, "lower"), (upper, "upper")):
             end[:, at["error"]] = value[:, at[name]]
     else:
-        for one, place in at.items():
-            first, *rest = one if isinstance(one, tuple) else (one,)
-            error = ("standard_error", *rest) if isinstance(one, tuple) else "standard_error"
+        for column, position in at.items():
+            first, *rest = column if isinstance(column, tuple) else (column,)
+            error = ("standard_error", *rest) if isinstance(column, tuple) else "standard_error"
             if first in ("risk", "tvd") and error in at:
                 half = NORMAL * value[:, at[error]]
-                lower[:, place], upper[:, place] = value[:, place] - half, value[:, place] + half
+                lower[:, position], upper[:, position] = value[:, position] - half, value[:, position] + half
     return (lower[:, columns], value[:, columns], upper[:, columns]), legend
 
 
@@ -266,21 +266,23 @@ def charges_block(account: Account, entries: Sequence[Entry], name: str = "") ->
     title += "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
     lines, rows = [title], []
 
-    def row(what: str, amount: str, delta: str, *more: str) -> None:
-        rows.append([what, amount.removeprefix(f"{terms.currency} "), delta.removeprefix("delta "), *more])
+    def row(head: str, amount: str, delta: str, *more: str) -> None:
+        rows.append([head, amount.removeprefix(f"{terms.currency} "), delta.removeprefix("delta "), *more])
 
-    for what, amount, delta in _sums(account, entries):
-        lines.append(f"  {what:<6} {amount:<18} {delta}")
-        row(what, amount, delta)
+    for part, amount, delta in _sums(account, entries):
+        lines.append(f"  {part:<6} {amount:<18} {delta}")
+        row(part, amount, delta)
     costs = [_amounts_charged(entry) for entry in entries]
     labels = max((len(entry.label) for entry in entries), default=0)
     amounts = max([16, *(len(amount) for amount, _ in costs)])
     for entry, (amount, delta) in zip(entries, costs, strict=True):
         waiting = "not answered" if name and not entry.answered else ""
-        made = f"{entry.mechanism}  {waiting}"
-        lines.append(f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{amounts}} {delta:<14} {made}")
-        called = f"{entry.number}. {entry.label}" + (f" ({waiting})" if waiting else "")
-        row(called, amount, delta, entry.mechanism)
+        remarks = f"{entry.mechanism}  {waiting}"
+        lines.append(
+            f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{amounts}} {delta:<14} {remarks}"
+        )
+        description = f"{entry.number}. {entry.label}" + (f" ({waiting})" if waiting else "")
+        row(description, amount, delta, entry.mechanism)
     if account.charges > len(entries):
         more = f"{account.charges:,} charges, listed by .entries"
         lines.append(f"  {more}")
@@ -291,13 +293,13 @@ def charges_block(account: Account, entries: Sequence[Entry], name: str = "") ->
 
 def ledger_html(ledger: Ledger) -> str:
     """Return the budgets of a ledger as HTML, or why they cannot be read."""
-    called = f"Ledger {ledger.address}"
+    title = f"Ledger {ledger.address}"
     try:
         accounts = ledger.accounts()[1]
     except MissingLedgerError:
-        return markup.note(f"{called}: no budget is open yet")
+        return markup.note(f"{title}: no budget is open yet")
     except LedgerError as error:
-        return markup.warning(f"{called}: {error}")
+        return markup.warning(f"{title}: {error}")
     head = ["name", "total", "spent", "left", "accounting", "neighbors", "charges"]
     rows = []
     for name, account in accounts.items():
@@ -308,7 +310,7 @@ def ledger_html(ledger: Ledger) -> str:
         ]
         unit = "" if terms.unit is None else str(terms.unit)  # none before it is used
         rows.append([name, *amounts, terms.accounting, unit, f"{account.charges:,}"])
-    return markup.table(head, rows, caption=called, text={4, 5})
+    return markup.table(head, rows, caption=title, text={4, 5})
 
 
 def _heading(name: str) -> str:
@@ -326,8 +328,8 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
     """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
     named = account.terms.currency
     rows = [
-        (what, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
-        for what, (amount, delta) in sum_texts(account).items()
+        (part, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
+        for part, (amount, delta) in sum_texts(account).items()
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
@@ -499,10 +501,10 @@ class Formatter:
     def __call__(self, frame: Any) -> Any:
         """Return HTML, or what was shown before; no mark makes it fail."""
         try:
-            found = html_of_marked(frame) if pd.get_option("display.notebook_repr_html") else None
+            rendered = html_of_marked(frame) if pd.get_option("display.notebook_repr_html") else None
         except Exception:  # a damaged mark can hold anything
-            found = None
-        return self._as_before(frame) if found is None else found
+            rendered = None
+        return self._as_before(frame) if rendered is None else rendered
 
     def _as_before(self, frame: Any) -> Any:
         if self.before is not None:
@@ -527,11 +529,11 @@ def unload_ipython_extension(ipython: Any) -> None:
     """Show all frames as without pdprivacy: ``%unload_ext pdprivacy``."""
     formatter = ipython.display_formatter.formatters[FORMAT]
     for kind in KINDS:
-        found = formatter.for_type(kind)
-        if _is_ours(found):
+        printer = formatter.for_type(kind)
+        if _is_ours(printer):
             formatter.pop(kind)
-            if found.before is not None:
-                formatter.for_type(kind, found.before)
+            if printer.before is not None:
+                formatter.for_type(kind, printer.before)
 
 
 def register_where_running() -> None:

@@ -130,8 +130,8 @@ def conditions_text(filters: Iterable[object]) -> str:
 
 def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
     """Return of which records a number is; empty for all."""
-    said = {"where": conditions_text(filters), "after": ", ".join(map(str, lineage))}
-    return " ".join(f"{name} {text}" for name, text in said.items() if text)
+    parts = {"where": conditions_text(filters), "after": ", ".join(map(str, lineage))}
+    return " ".join(f"{name} {text}" for name, text in parts.items() if text)
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class View:
         """Read a release. Raises MetadataError for a frame without release metadata, or with damaged ones."""
         facts = metadata.read(released)
         metadata.check(facts)
-        kept = metadata.as_released(released)
-        return cls(released if kept is None else kept, facts, kept is not None)
+        original = metadata.as_released(released)
+        return cls(released if original is None else original, facts, original is not None)
 
     @cached_property
     def by(self) -> list[str]:
@@ -257,7 +257,7 @@ class View:
         """
         rows, columns = window.at
         pairs, table = self.pairs(rows, columns), self.table
-        words = [table.dtypes.iloc[place].kind not in "iuf" for place in columns]
+        words = [table.dtypes.iloc[column].kind not in "iuf" for column in columns]
         if isinstance(self.released, pd.DataFrame):
             texts = [list(map(joined, line)) for line in pairs]
             return grid(window, table.index, table.columns, drawn(texts), words)

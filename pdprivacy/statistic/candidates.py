@@ -143,7 +143,7 @@ class Runs:
 
     def followed_by(self, other: Runs) -> Runs:
         """Return these runs, followed by the runs of ``other``."""
-        pairs = ((getattr(one, name) for one in (self, other)) for name in self.__slots__)
+        pairs = ((getattr(runs, name) for runs in (self, other)) for name in self.__slots__)
         return Runs(*(np.concatenate(list(pair)) for pair in pairs))
 
 
@@ -223,11 +223,11 @@ class Quantile:
         """The largest change of one score; with groups, the sum over groups of the largest change in each."""
         neighbors, grouped = self.scope.neighbors, bool(self.keys)
         if self.end is not None:
-            one = Fraction(sensitivity.extreme(neighbors=neighbors, grouped=grouped))
+            change = Fraction(sensitivity.extreme(neighbors=neighbors, grouped=grouped))
         else:
             largest = 1 if self.weights is None else self.weights.high
-            one = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest, grouped=grouped)
-        return one * self.scope.contribution
+            change = sensitivity.quantile(self.q, neighbors=neighbors, weight_upper=largest, grouped=grouped)
+        return change * self.scope.contribution
 
     @property
     def monotone(self) -> bool:

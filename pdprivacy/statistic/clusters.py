@@ -251,8 +251,8 @@ class Medians:
     def _scaled(self) -> tuple[Floats, float]:
         """The universe with ranges of length one, and the distance of its farthest points."""
         widths = np.ptp(self.points, axis=0)
-        places = np.divide(self.points, widths, out=np.zeros_like(self.points), where=widths > 0)
-        return places, math.sqrt(np.count_nonzero(widths))
+        scaled = np.divide(self.points, widths, out=np.zeros_like(self.points), where=widths > 0)
+        return scaled, math.sqrt(np.count_nonzero(widths))
 
     @property
     def step(self) -> float:
@@ -261,13 +261,13 @@ class Medians:
 
     def distances(self, first: Integers) -> Steps:
         """Return the distances from these points of the universe to all its points, in whole steps."""
-        places, widest = self._scaled
-        distances = np.zeros((len(first), len(places)), dtype=np.uint16)
-        rows = max((1 << 18) // len(places), 1)
+        scaled, widest = self._scaled
+        distances = np.zeros((len(first), len(scaled)), dtype=np.uint16)
+        rows = max((1 << 18) // len(scaled), 1)
         for start in range(0, len(first), rows):
             some = first[start : start + rows]
-            squares = np.zeros((len(some), len(places)))
-            for axis in places.T:
+            squares = np.zeros((len(some), len(scaled)))
+            for axis in scaled.T:
                 squares += (axis[some, np.newaxis] - axis) ** 2
             whole = np.rint(np.sqrt(squares) * (DIAMETER / (widest or 1.0)))
             distances[start : start + rows] = np.minimum(whole, DIAMETER)
@@ -301,9 +301,9 @@ class Medians:
         each = [int(weights @ distances[:, chosen].min(axis=1).astype(np.float64)) for chosen in sets]
         return np.array(each)
 
-    def set_after_swap(self, chosen: Sequence[int], place: int) -> tuple[int, ...]:
-        """Return the set after swap ``place``; swaps are ordered by leaving point, then by entering point."""
-        out, into = divmod(place, len(self.points) - len(chosen))
+    def set_after_swap(self, chosen: Sequence[int], swap: int) -> tuple[int, ...]:
+        """Return the set after swap ``swap``; swaps are ordered by leaving point, then by entering point."""
+        out, into = divmod(swap, len(self.points) - len(chosen))
         free = np.delete(np.arange(len(self.points)), chosen)
         return (*chosen[:out], int(free[into]), *chosen[out + 1 :])
 

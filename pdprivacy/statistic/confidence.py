@@ -155,7 +155,7 @@ def _hull(excess: Callable[[Floats], Any], start: Any, low: Any, high: Any) -> t
     range, or not positive at the end. The Illinois method (Dowell, Jarratt 1971) finds that number; the outer
     end of its bracket is returned.
     """
-    start, low, high = np.broadcast_arrays(*(np.asarray(one, np.float64) for one in (start, low, high)))
+    start, low, high = np.broadcast_arrays(*(np.asarray(number, np.float64) for number in (start, low, high)))
     ends = np.stack([low, high])
     near, far = np.stack([start, start]), ends
     inner, outer = excess(near), excess(far)
@@ -194,8 +194,8 @@ def of_ratio(
 
     def excess(ratio: Floats) -> Any:
         parts = np.stack([np.full(ratio.shape, of_total), ratio * of_count], axis=-1)
-        found = np.abs(totals - ratio * counts) - tail.half(level, parts) - rounding
-        return np.where(counts > 0, found, -1.0)
+        distance = np.abs(totals - ratio * counts) - tail.half(level, parts) - rounding
+        return np.where(counts > 0, distance, -1.0)
 
     start = np.clip(totals / np.where(counts > 0, counts, 1.0), low, high)
     return _hull(excess, start, low, high)
@@ -221,9 +221,9 @@ def _fieller(
     start = np.minimum(np.maximum(start, low), high)
     ends = []
     for end, root, inner, outer in ((low, roots[0], low, start), (high, roots[1], start, high)):
-        found = np.minimum(np.maximum(root, inner), outer)
+        bound = np.minimum(np.maximum(root, inner), outer)
         within = np.abs(total - end * count) <= np.hypot(of_total, end * of_count)
-        ends.append(np.where(within | empty | np.isnan(found), end, found))
+        ends.append(np.where(within | empty | np.isnan(bound), end, bound))
     return ends[0], ends[1]
 
 
@@ -238,8 +238,8 @@ def of_shares(level: float, sums: Noisy, wholes: Any, size: Any, members: Any) -
 
     def excess(share: Floats) -> Any:
         parts = sums.std * np.stack([1 - share, share], axis=-1)
-        found = np.abs(cells - share * wholes) - sums.tail.half(level, parts, times)
-        return np.where(wholes > 0, found, -1.0)
+        distance = np.abs(cells - share * wholes) - sums.tail.half(level, parts, times)
+        return np.where(wholes > 0, distance, -1.0)
 
     start = np.clip(cells / np.where(wholes > 0, wholes, 1.0), 0.0, 1.0)
     return _hull(excess, start, 0.0, 1.0)
@@ -295,8 +295,8 @@ def of_products(
             weight = _bounded_weight(theta, shift, least, most, rows[..., np.newaxis])
         deviations = _joined_deviations(known, weight * count.std, value.shape)
         half = tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
-        found = np.maximum(lowest - value * spare, value * spare - highest) - half
-        return np.where(spare > 0, found, -1.0)
+        distance = np.maximum(lowest - value * spare, value * spare - highest) - half
+        return np.where(spare > 0, distance, -1.0)
 
     start = np.clip((lowest + highest) / 2 / np.where(spare > 0, spare, 1.0), *limits)
     return _hull(excess, start, *limits)

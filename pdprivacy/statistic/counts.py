@@ -205,4 +205,4 @@ class Distinct(Statistic):
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         tables = zip(self.columns, answers, strict=True)
-        return [[int(np.count_nonzero(table[: len(one.labels("nunique"))]))] for one, table in tables]
+        return [[int(np.count_nonzero(table[: len(column.labels("nunique"))]))] for column, table in tables]

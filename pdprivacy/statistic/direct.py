@@ -95,8 +95,8 @@ class Direct(Statistic):
             first, second = self.quantities[i], self.quantities[j]
             unit = first.unit if self.kind == "mean" else first.unit * second.unit
             columns = (first.column,) if i == j else (first.column, second.column)
-            what = self.kind if i != j or self.kind == "mean" else "var"
-            name = part_name(f"pooled {what}" if self.keys else what, *columns)
+            statistic = self.kind if i != j or self.kind == "mean" else "var"
+            name = part_name(f"pooled {statistic}" if self.keys else statistic, *columns)
             lower, upper, limits = self._bounds(i, j)
             unit /= finer
             # the statistic is rounded to the finer unit, which can add one step to a difference

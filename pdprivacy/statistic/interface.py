@@ -535,9 +535,9 @@ def answer_of_parts(statistic: Statistic, noisy: Sequence[Noisy], rounding: Any 
     return Answer(values, np.array([part.std for part in noisy]), rounding, *statistic.ends)
 
 
-def part_name(what: str, *columns: Column) -> str:
+def part_name(statistic: str, *columns: Column) -> str:
     """Return the name of a part, such as "sum of age"."""
-    return f"{what} of {', '.join([str(column.name) for column in columns])}"
+    return f"{statistic} of {', '.join([str(column.name) for column in columns])}"
 
 
 def limits_per_record(position: int, low: int, high: int, unit: Fraction, *, pooled: bool = False) -> Limits:

@@ -143,9 +143,9 @@ class LeastSquares(Statistic):
         rows = float(count.values[0])
         if not self.weighted:
             values[0, 0], shares[0] = rows, 1.0
-        places = [(0, place + 1) for place in range(len(self.quantities) if first else 0)]
-        places += [(i + first, j + first) for i, j in pairs(len(self.quantities))]
-        for (i, j), part in zip(places, others, strict=True):
+        cells = [(0, index + 1) for index in range(len(self.quantities) if first else 0)]
+        cells += [(i + first, j + first) for i, j in pairs(len(self.quantities))]
+        for (i, j), part in zip(cells, others, strict=True):
             unit = units[i] * units[j]
             values[i, j] = values[j, i] = part.values[0] / unit
             std[i, j] = std[j, i] = part.std / unit
@@ -292,8 +292,8 @@ class _Fit:
         """
         plain = replace(self, penalty=np.zeros_like(self.penalty))
         noise = self.moments.noise_of_square(plain.along) / self.freedom
-        found = plain.variance
-        return min(1.0, found + (noise**2 / (found + noise) if noise > 0 else 0.0))
+        variance = plain.variance
+        return min(1.0, variance + (noise**2 / (variance + noise) if noise > 0 else 0.0))
 
     def errors(self) -> tuple[Floats, Floats]:
         """Return the standard errors and excess kurtoses of the coefficients, in the units of the columns."""

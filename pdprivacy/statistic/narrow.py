@@ -68,8 +68,8 @@ class BoundedStatistic(Statistic):
         return replace(answer, lower=lower, upper=np.maximum(np.minimum(answer.upper, upper), lower))
 
 
-def _out(what: str = "statistic") -> ParameterError:
-    return ParameterError(f"'bounds' exclude every possible value of the {what}.")
+def _out(statistic: str = "statistic") -> ParameterError:
+    return ParameterError(f"'bounds' exclude every possible value of the {statistic}.")
 
 
 def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:

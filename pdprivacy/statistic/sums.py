@@ -409,8 +409,8 @@ class Layout:
                 for (piece, _), own in columns.items()
             ),
             {
-                (column, piece): place
-                for place, ((piece, _), own) in enumerate(columns.items())
+                (column, piece): index
+                for index, ((piece, _), own) in enumerate(columns.items())
                 for column in own
             },
         )
@@ -448,7 +448,7 @@ class Moments(Statistic):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        groups, places, parts = groups_of(self.keys) if self.keys else None, self.layout.places, []
+        groups, positions, parts = groups_of(self.keys) if self.keys else None, self.layout.places, []
         for piece, (column, *_), share in self.layout.parts:
             q, nullable = self.quantities[column], self.quantities[column].column.nullable
             if piece == "count":
@@ -465,8 +465,8 @@ class Moments(Statistic):
                 name, bounds = "sum", bounds_of_sums(*terms)
             else:
                 # tell a centred sum from a plain sum of the same column
-                name = "centred sum" if piece == "sum" and (column, "total") in places else piece
-                bounds = limits_per_record(places[column, "count"], *terms)
+                name = "centred sum" if piece == "sum" and (column, "total") in positions else piece
+                bounds = limits_per_record(positions[column, "count"], *terms)
             name = part_name(name, q.column)
             parts.append(part_of_sums(self.scope, groups, name, share, terms, bounds, nullable=nullable))
         return tuple(parts)
@@ -512,10 +512,10 @@ class Moments(Statistic):
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
         answers = []
         for column, kind in self.layout.numbers:
-            places = [self.layout.places[column, piece] for piece in PIECES[kind]]
-            answer = ANSWERS[kind](self.quantities[column], *[noisy[place] for place in places])
-            if len(places) == 1:
-                lower, upper = self.parts[places[0]].bounds
+            positions = [self.layout.places[column, piece] for piece in PIECES[kind]]
+            answer = ANSWERS[kind](self.quantities[column], *[noisy[position] for position in positions])
+            if len(positions) == 1:
+                lower, upper = self.parts[positions[0]].bounds
                 answer = replace(answer, lower=lower, upper=upper)
             answers.append(answer)
         answer = side_by_side(answers, per_group=bool(self.keys))

@@ -188,7 +188,7 @@ class Weighted(Statistic):
         if rows is not None:
             return known, none, [rows * term for term in terms]
         if least > 0:
-            return [one + term / least for one, term in zip(known, terms, strict=True)], none, none
+            return [rounding + term / least for rounding, term in zip(known, terms, strict=True)], none, none
         return known, terms, none
 
     @staticmethod

@@ -106,10 +106,10 @@ def release_step(
     (True, (0.5, 0.0))
     >>> ledger.close(); folder.cleanup()
     """
-    for given in options:
-        if given not in _OPTIONS:
+    for option in options:
+        if option not in _OPTIONS:
             raise ArgumentError(
-                f"release_step() got an unexpected keyword argument {given!r}.",
+                f"release_step() got an unexpected keyword argument {option!r}.",
                 f"those of df.dp.protect: {', '.join(_OPTIONS)}; the budget is that of ledger and name.",
             )
     if not isinstance(ledger, str | os.PathLike | Ledger):
@@ -118,8 +118,8 @@ def release_step(
         )
     if not isinstance(to, str | os.PathLike) or not os.fspath(to):
         raise ParameterError(f"'to' must be the path of a folder (got {got(to)}).", 'to="released".')
-    wanted = {**_OPTIONS, "epsilon": epsilon, "delta": delta, **options}
-    declared = _Declared(schema, ledger, check_name(name, "name"), to, wanted)
+    terms = {**_OPTIONS, "epsilon": epsilon, "delta": delta, **options}
+    declared = _Declared(schema, ledger, check_name(name, "name"), to, terms)
 
     def decorate(body: Body) -> Body:
         signature = _with_release_id(body)
@@ -176,11 +176,11 @@ class _Declared(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Return all that must be the same each time a step is tried; not the place of the ledger."""
-        kept = {name: value for name, value in self.options.items() if name != "redeclare"}
+        options = {name: value for name, value in self.options.items() if name != "redeclare"}
         return {
             "schema": schemas.read_schema(self.schema).fingerprint(),
             "name": self.name,
-            **argument_texts(kept),
+            **argument_texts(options),
         }
 
 
@@ -217,8 +217,10 @@ class _Run:
         elif change := self._change_since(manifest):
             raise change
         results = manifest["results"]
-        found = {name: folder.read(folder.result(name), facts["digest"]) for name, facts in results.items()}
-        return found[SINGLE] if manifest["single"] else found
+        releases = {
+            name: folder.read(folder.result(name), facts["digest"]) for name, facts in results.items()
+        }
+        return releases[SINGLE] if manifest["single"] else releases
 
     def _finished_manifest(self) -> Json:
         """Return the manifest, once the results that it names are in their folder."""

@@ -248,7 +248,9 @@ def _is_manifest(noted: Json) -> bool:
     return (
         texts
         and named
-        and all(isinstance(one, dict) and isinstance(one.get("digest"), str) for one in results.values())
+        and all(
+            isinstance(result, dict) and isinstance(result.get("digest"), str) for result in results.values()
+        )
     )
 
 

@@ -330,10 +330,10 @@ def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> di
 
     Arguments that are None are left out, since a later version may have further arguments.
     """
-    given = {name: value for name, value in arguments.items() if value is not None}
+    passed = {name: value for name, value in arguments.items() if value is not None}
     return {
         "release": method,
-        **argument_texts(given, arrays=True),
+        **argument_texts(passed, arrays=True),
         "after": text_of([step.text for step in protected.lineage], "after"),
         "declaration": protected.domain.fingerprint(),
         "neighbors": str(protected.unit),

@@ -108,7 +108,7 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
         files = {name + BESIDE: beside, name: data}
     if packed:
         files[name] = gzip.compress(files[name], mtime=0)
-    write_or_refuse({Path(one): data for one, data in files.items()}, TRY)
+    write_or_refuse({Path(file): data for file, data in files.items()}, TRY)
 
 
 def write_or_refuse(files: Mapping[Path, bytes], hint: str, rights: int = 0o666) -> None:
@@ -191,15 +191,15 @@ def _contents(name: str) -> bytes:
     return data
 
 
-def _format(name: str, wanted: Any) -> tuple[str | None, bool]:
+def _format(name: str, requested: Any) -> tuple[str | None, bool]:
     """Return the format of a file, None where its name does not say, and whether it is compressed."""
-    check_one_of("format", wanted, (None, *FORMATS))
+    check_one_of("format", requested, (None, *FORMATS))
     plain = name.lower().removesuffix(".gz")
-    named = next((one for one in FORMATS if plain.endswith(f".{one}")), None)
+    named = next((kind for kind in FORMATS if plain.endswith(f".{kind}")), None)
     packed = len(plain) < len(name)
-    if packed and "parquet" in (wanted, named):  # which is compressed in itself
-        return wanted, False
-    return wanted or named, packed
+    if packed and "parquet" in (requested, named):  # which is compressed in itself
+        return requested, False
+    return requested or named, packed
 
 
 def _unknown(name: str, hint: str) -> ParameterError:
@@ -220,7 +220,7 @@ def write(files: Mapping[Path, bytes], mark: str = "new", rights: int = 0o666) -
     there; where several processes may write the same file at once, each needs one of its own. ``rights``: of
     new files, before the umask.
     """
-    drafts = {path: path.with_name(f".{path.name[:40]}{place}.{mark}") for place, path in enumerate(files)}
+    drafts = {path: path.with_name(f".{path.name[:40]}{index}.{mark}") for index, path in enumerate(files)}
     try:
         for path, draft in drafts.items():
             with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, rights)) as file:
@@ -295,7 +295,7 @@ def _written(
     from pyarrow import Table, parquet
 
     buffer = io.BytesIO()
-    plain = pd.DataFrame({place: column.to_numpy() for place, column in enumerate(columns)})
+    plain = pd.DataFrame({position: column.to_numpy() for position, column in enumerate(columns)})
     table = Table.from_pandas(plain.set_axis(rows, axis=0).set_axis(names, axis=1))
     facts = {**table.schema.metadata, ATTRS: json.dumps(attrs).encode()}
     parquet.write_table(table.replace_schema_metadata(facts), buffer)
@@ -307,7 +307,7 @@ def _readable(axis: pd.Index[Any], nulls: str | None = None) -> pd.Index[Any]:
     names = [name if name is None else str(name) for name in axis.names]
     if isinstance(axis, pd.RangeIndex):
         return axis.set_names(names)
-    levels = [shapes.plain_labels(axis.get_level_values(place), nulls) for place in range(axis.nlevels)]
+    levels = [shapes.plain_labels(axis.get_level_values(level), nulls) for level in range(axis.nlevels)]
     if len(levels) > 1:
         return pd.MultiIndex.from_arrays(levels, names=names)
     single: pd.Index[Any] = pd.Index(levels[0], name=names[0], tupleize_cols=False)
@@ -340,7 +340,9 @@ def read_parquet(data: bytes, where: str) -> Released:
         return frame
     attrs: Any = frame.attrs
     frame.attrs = {}
-    return shapes.restored(attrs, [frame.iloc[:, place].to_numpy() for place in range(frame.shape[1])], where)
+    return shapes.restored(
+        attrs, [frame.iloc[:, column].to_numpy() for column in range(frame.shape[1])], where
+    )
 
 
 # ---------------------------------------------------------------- CSV and JSON
@@ -432,14 +434,14 @@ def _grid(released: Released) -> Texts:
             for name, level in zip(columns.names, labels, strict=True)
         ]
         head += [[*names, *[""] * len(columns)]] if any(names) else []
-    cells = [_cells(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    cells = [_cells(frame.iloc[:, column]) for column in range(frame.shape[1])]
     grid = [*head, *map(list, zip(*_texts(rows), *cells, strict=True))]
     return [[cell.encode(errors="backslashreplace").decode() for cell in line] for line in grid]
 
 
 def _texts(axis: pd.Index[Any]) -> Texts:
     """Return the labels of an axis as text, by level."""
-    levels = (axis.get_level_values(place) for place in range(axis.nlevels))
+    levels = (axis.get_level_values(position) for position in range(axis.nlevels))
     return [[str(label) for label in shapes.plain_labels(level, "")] for level in levels]
 
 

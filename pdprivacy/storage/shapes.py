@@ -175,9 +175,9 @@ def shape_of(released: Released, *, cells: bool = False) -> Json:
         shape["name"] = to_json(released.name)
     else:
         shape["columns"] = _axis_to_json(frame.columns)
-    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    columns = [frame.iloc[:, position] for position in range(frame.shape[1])]
     dtypes = [_dtype_to_json(column.dtype) for column in columns]
-    shape["dtypes"] = dtypes[0] if dtypes and all(one == dtypes[0] for one in dtypes) else dtypes
+    shape["dtypes"] = dtypes[0] if dtypes and all(dtype == dtypes[0] for dtype in dtypes) else dtypes
     if cells or any(column.dtype.kind not in "biuf" for column in columns):
         shape["cells"] = [[to_json(cell) for cell in column.tolist()] for column in columns]
     return {**shape, "digest": _digest(released.attrs[KEY], shape)}
@@ -192,10 +192,10 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
     """
     attrs = dict(attrs)
     shape: Any = attrs.pop(SHAPE, None)
-    found = shape.get("format") if isinstance(shape, dict) else None
-    if found != FORMAT:
+    file_format = shape.get("format") if isinstance(shape, dict) else None
+    if file_format != FORMAT:
         raise MetadataError(
-            f"{where} was written by another version of pdprivacy (format {found!r}, here {FORMAT}).",
+            f"{where} was written by another version of pdprivacy (format {file_format!r}, here {FORMAT}).",
             "read it with that version.",
         )
     released, failure = attempt(partial(_rebuilt, columns, shape), *UNREADABLE)
@@ -216,12 +216,12 @@ def verified(released: Released, where: str = "The file", alike: bool = True) ->
     of the file are those of the release. Raises MetadataError for a frame without release metadata, and for
     other numbers or labels.
     """
-    kept = metadata.as_released(released)
-    if kept is None or not alike:
+    original = metadata.as_released(released)
+    if original is None or not alike:
         raise MetadataError(
             f"{where} does not hold the numbers and labels that were released.", "restore it from a copy."
         )
-    return kept
+    return original
 
 
 def _rebuilt(columns: Sequence[Any], shape: Json) -> Any:
@@ -256,8 +256,8 @@ def plain_labels(level: pd.Index[Any], nulls: str | None) -> Any:
 
 def _digest(facts: Any, shape: Json) -> str:
     """Return a hash of the metadata of a release and of its shape."""
-    held = [facts, {name: value for name, value in shape.items() if name != "digest"}]
-    return blake2b(json.dumps(held, sort_keys=True).encode(), digest_size=16).hexdigest()
+    content = [facts, {name: value for name, value in shape.items() if name != "digest"}]
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _dtype_to_json(dtype: Any) -> Any:

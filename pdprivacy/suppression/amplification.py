@@ -589,8 +589,8 @@ class Outliers:
         """Implement `Amplification.whole`: above `outlier_floor`, and 0 only where nothing was released."""
         if not epsilon:
             return ZERO
-        found = suppressed(epsilon, self.m, self.M)
-        return found if self.m == self.M else found + ROUNDED
+        level = suppressed(epsilon, self.m, self.M)
+        return level if self.m == self.M else level + ROUNDED
 
     def part(self, epsilon: Fraction) -> Fraction:
         """Implement `Amplification.part`."""

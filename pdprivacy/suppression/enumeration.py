@@ -80,7 +80,7 @@ def neighbor_pairs(
         if neighbors == "add_remove":
             yield from ((common, (*common, record)) for record in records)
         else:
-            yield from (((*common, one), (*common, other)) for one, other in combinations(records, 2))
+            yield from (((*common, first), (*common, second)) for first, second in combinations(records, 2))
 
 
 def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:
@@ -152,7 +152,7 @@ def output_law(database: Database, suppression: Suppression, mechanism: Mechanis
     database = tuple(items(database, "database"))
     masses: dict[Hashable, list[float]] = {}
     for kept, chance in checked_law(suppression(database), "suppression").items():
-        part = tuple(database[place] for place in sorted(kept))
+        part = tuple(database[index] for index in sorted(kept))
         for output, mass in checked_law(mechanism(part), "mechanism").items():
             masses.setdefault(output, []).append(chance * mass)
     return {output: math.fsum(parts) for output, parts in masses.items()}
@@ -315,7 +315,7 @@ def stability_factor(
     function(keeps, "keeps")
     pairs = neighbor_pairs(universe, whole(size, "size", 1))
     parts = ((_kept_records(keeps, left), _kept_records(keeps, right)) for left, right in pairs)
-    return max(((one - other) + (other - one)).total() for one, other in parts)
+    return max(((first - second) + (second - first)).total() for first, second in parts)
 
 
 def _output_laws(

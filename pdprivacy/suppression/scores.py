@@ -127,9 +127,9 @@ def keep_probabilities(scores: ArrayLike, m: Rational, M: Rational) -> Floats:
     most = float(1 - low)
     if most > 1 - low:
         most = next_down(most)
-    kept = array * -float(high - low)
-    kept += most
-    return np.maximum(kept, min(float(1 - high), most), out=kept)
+    probabilities = array * -float(high - low)
+    probabilities += most
+    return np.maximum(probabilities, min(float(1 - high), most), out=probabilities)
 
 
 def _absolute(values: Floats, lower: float, upper: float) -> Floats:
@@ -210,9 +210,9 @@ def _euclidean(table: Floats, pairs: list[tuple[float, float]], progress: bool |
     count = -(-n // TILE)
     tiles = combinations_with_replacement(range(0, n, TILE), 2)
     for first, second in shown(tiles, count * (count + 1) // 2, "distances", progress, long=n >= LONG):
-        ones, others = left[first : first + TILE], right[:, second : second + TILE]
-        tile = buffer[: len(ones) * others.shape[1]].reshape(len(ones), -1)
-        np.matmul(ones, others, out=tile)
+        rows, columns = left[first : first + TILE], right[:, second : second + TILE]
+        tile = buffer[: len(rows) * columns.shape[1]].reshape(len(rows), -1)
+        np.matmul(rows, columns, out=tile)
         np.ceil(np.sqrt(tile, out=tile), out=tile)
         scores[first : first + TILE] += tile.sum(axis=1)
         if first < second:

@@ -81,9 +81,9 @@ def discrete_gaussian(steps, distances=(1,)):
     first, second = np.ones(1), np.ones(1)
     for distance in distances:
         k = np.arange(-13 * steps, 13 * steps + distance + 1, dtype=np.float64)
-        one, other = (np.exp(-((k - center) ** 2) / (2 * steps**2)) for center in (0, distance))
-        first = np.outer(first, one / one.sum()).ravel()
-        second = np.outer(second, other / other.sum()).ravel()
+        law, shifted = (np.exp(-((k - center) ** 2) / (2 * steps**2)) for center in (0, distance))
+        first = np.outer(first, law / law.sum()).ravel()
+        second = np.outer(second, shifted / shifted.sum()).ravel()
     return first, second
 
 
@@ -95,17 +95,17 @@ def gaussian_event(steps, distances=(1,), loss=None):
 
 def together(*laws):
     first, second = np.ones(1), np.ones(1)
-    for one, other in laws:
-        first, second = np.outer(first, one).ravel(), np.outer(second, other).ravel()
+    for left, right in laws:
+        first, second = np.outer(first, left).ravel(), np.outer(second, right).ravel()
     return first, second
 
 
 def divergence(laws, level):
     """The least delta of two laws at an epsilon, in both directions."""
-    one, other = laws
+    left, right = laws
     factor = math.exp(level)
     # terms of one sign, summed in pairs: to fourteen digits
-    return max(np.maximum(one - factor * other, 0).sum(), np.maximum(other - factor * one, 0).sum())
+    return max(np.maximum(left - factor * right, 0).sum(), np.maximum(right - factor * left, 0).sum())
 
 
 CASES = {
@@ -394,13 +394,13 @@ def changed(path, value):
     """GOOD with one field other, or without it."""
     entry = json.loads(json.dumps(GOOD))
     *way, last = path
-    place = entry
+    node = entry
     for name in way:
-        place = place[name]
+        node = node[name]
     if value is KeyError:
-        del place[last]
+        del node[last]
     else:
-        place[last] = value
+        node[last] = value
     return [entry]
 
 
@@ -435,14 +435,14 @@ MALFORMED = [
     *(changed(("noise", "multiplier"), number) for number in NO_NUMBERS),
     *(changed(("loss", "delta"), number) for number in ["1", "-1/2", "2", 0]),
     *(
-        changed(place, count)
-        for place in [("count",), ("noise", "moves"), ("noise", "steps")]
+        changed(path, count)
+        for path in [("count",), ("noise", "moves"), ("noise", "steps")]
         for count in NO_COUNTS
     ),
-    *(changed(place, KeyError) for place in [("loss",), ("count",), ("loss", "epsilon"), ("noise", "steps")]),
+    *(changed(path, KeyError) for path in [("loss",), ("count",), ("loss", "epsilon"), ("noise", "steps")]),
     *(
-        changed(place, None)
-        for place in [("loss",), ("noise",), ("other",), ("loss", "rho"), ("noise", "other")]
+        changed(path, None)
+        for path in [("loss",), ("noise",), ("other",), ("loss", "rho"), ("noise", "other")]
     ),
 ]
 

@@ -54,9 +54,9 @@ def divergence(losses, epsilon):
 @pytest.mark.parametrize("share", ["0", "0.01", "0.3", "0.77", "0.999", "1", "1.5"])
 def test_deltas_are_those_of_all_outcomes_and_not_below(losses, share):
     epsilon = Decimal(share) * Decimal(float(compose(losses).epsilon))
-    exact, found = divergence(losses, epsilon), optimal_delta(losses, epsilon)
-    assert Fraction(repr(found)) >= Fraction(exact) - Fraction(1, 10**30)
-    assert found == pytest.approx(float(exact), rel=1e-10, abs=1e-14 * float(compose(losses).epsilon))
+    exact, delta = divergence(losses, epsilon), optimal_delta(losses, epsilon)
+    assert Fraction(repr(delta)) >= Fraction(exact) - Fraction(1, 10**30)
+    assert delta == pytest.approx(float(exact), rel=1e-10, abs=1e-14 * float(compose(losses).epsilon))
     assert optimal_error(losses) == 0
 
 

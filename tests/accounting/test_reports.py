@@ -51,8 +51,8 @@ def of_gaussian(level, multiplier):
     upper, lower = 1 / (2 * multiplier) - x * multiplier, -1 / (2 * multiplier) - x * multiplier
     scaled = np.exp(-upper * upper / 2) / 2
     first = np.where(upper < 0, scaled * erfcx(np.maximum(-upper, 0) / math.sqrt(2)), ndtr(upper))
-    found = first - scaled * erfcx(-lower / math.sqrt(2))
-    return np.where(level < 0, -np.expm1(-x) + np.exp(-x) * found, found)
+    difference = first - scaled * erfcx(-lower / math.sqrt(2))
+    return np.where(level < 0, -np.expm1(-x) + np.exp(-x) * difference, difference)
 
 
 def truth(losses, multiplier, delta):
@@ -98,29 +98,29 @@ def test_it_is_the_truth_but_for_the_width_of_its_cells(case, delta):
     events = [(Event(Approx(level, reveals)), often) for (level, reveals), often in losses.items()]
     events += [(gaussian(size), count) for size in multipliers]
     together = 1 / math.sqrt(sum(count / Fraction(size) ** 2 for size in multipliers))
-    wanted, found = truth(losses, together, delta), pld_epsilon(events, delta)
-    if not wanted:  # even at epsilon zero there is less delta
-        assert found < 1e-6
+    expected, actual = truth(losses, together, delta), pld_epsilon(events, delta)
+    if not expected:  # even at epsilon zero there is less delta
+        assert actual < 1e-6
         return
-    assert wanted * (1 - 1e-12) <= found
+    assert expected * (1 - 1e-12) <= actual
     # what is taken off delta for transforms costs more, the smaller delta is
     rounding = 1e-3 if case == "no common unit" else 2e-5
-    assert found <= wanted * (1 + rounding + 1e-11 / delta)
+    assert actual <= expected * (1 + rounding + 1e-11 / delta)
 
 
 @pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-9])
 def test_losses_alone_compose_optimally(delta):
     losses = {Pure(0.1): 50, Pure(0.3): 7, Approx(0.5, 1e-11): 2}
-    found = pld_epsilon([(Event(item), count) for item, count in losses.items()], delta)
-    wanted = optimal_epsilon(losses, delta)
-    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6 + 1e-10 / delta)
+    actual = pld_epsilon([(Event(item), count) for item, count in losses.items()], delta)
+    expected = optimal_epsilon(losses, delta)
+    assert expected * (1 - 1e-12) <= actual <= expected * (1 + 1e-6 + 1e-10 / delta)
 
 
 @pytest.mark.full
 def test_many_losses_of_one_kind_are_summed_exactly():
-    wanted = optimal_epsilon({Pure(0.001): 200_000}, 1e-8)
-    found = pld_epsilon([(Event(Pure(0.001)), 200_000)], 1e-8)
-    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-6)
+    expected = optimal_epsilon({Pure(0.001): 200_000}, 1e-8)
+    actual = pld_epsilon([(Event(Pure(0.001)), 200_000)], 1e-8)
+    assert expected * (1 - 1e-12) <= actual <= expected * (1 + 1e-6)
 
 
 @pytest.mark.full
@@ -142,11 +142,11 @@ def masses(steps, reach, center):
 def exact(steps, distances, level):
     """The divergence of discrete Gaussian noise on numbers whose centres are ``distances`` steps apart."""
     reach = 10 * steps + max(distances)
-    one, other = np.ones(1), np.ones(1)
+    first, second = np.ones(1), np.ones(1)
     for distance in distances:
-        one = np.outer(one, masses(steps, reach, 0)).ravel()
-        other = np.outer(other, masses(steps, reach, distance)).ravel()
-    return float(np.maximum(one - math.exp(level) * other, 0).sum())
+        first = np.outer(first, masses(steps, reach, 0)).ravel()
+        second = np.outer(second, masses(steps, reach, distance)).ravel()
+    return float(np.maximum(first - math.exp(level) * second, 0).sum())
 
 
 LATTICE = [
@@ -190,10 +190,10 @@ def test_the_two_ratios_of_the_proof_hold_point_by_point(steps, distance):
 
 
 def test_the_slack_counts_numbers_and_is_nothing_on_the_grids_of_releases():
-    one, many = (grid_slack(GaussianNoise(Fraction(2), moves, 2**20)) for moves in (1, 100))
-    assert (many.up, many.down, many.tail) == (100 * one.up, 100 * one.down, 100 * one.tail)
-    assert 0 < one.epsilon < 1e-10
-    assert 0 < one.tail < Fraction(1, 10**346)
+    single, hundred = (grid_slack(GaussianNoise(Fraction(2), moves, 2**20)) for moves in (1, 100))
+    assert (hundred.up, hundred.down, hundred.tail) == (100 * single.up, 100 * single.down, 100 * single.tail)
+    assert 0 < single.epsilon < 1e-10
+    assert 0 < single.tail < Fraction(1, 10**346)
 
 
 @pytest.mark.full
@@ -211,9 +211,9 @@ def test_a_coarser_grid_costs_its_slack():
     plain = pld_epsilon([(gaussian(2), 5)], 1e-5)
     for steps, moves in ((2**11, 1), (2**12, 3)):
         added = float(5 * grid_slack(GaussianNoise(Fraction(2), moves, steps)).epsilon)
-        found = pld_epsilon([(gaussian(2, steps, moves), 5)], 1e-5)
+        coarse = pld_epsilon([(gaussian(2, steps, moves), 5)], 1e-5)
         assert added > 5e-5
-        assert plain + 0.99 * added <= found <= plain + 1.05 * added
+        assert plain + 0.99 * added <= coarse <= plain + 1.05 * added
 
 
 # Noise on the integers.
@@ -229,11 +229,11 @@ def law_of_sums(sigma, count, tails):
     """Sums of discrete Gaussian draws within ``tails`` sigmas, and their masses, by repeated convolution."""
     reach = math.ceil(tails * sigma)
     z = np.arange(-reach, reach + 1)
-    one = np.exp(-(z**2) / (2 * sigma**2))
-    one /= one.sum()
-    law = one
+    single = np.exp(-(z**2) / (2 * sigma**2))
+    single /= single.sum()
+    law = single
     for _ in range(count - 1):
-        law = np.convolve(law, one)
+        law = np.convolve(law, single)
     return np.arange(-reach * count, reach * count + 1), law
 
 
@@ -267,20 +267,20 @@ def truth_on_integers(noises, delta, responses=()):
 )
 def test_noise_on_the_integers_composes_exactly(level, own_delta, sensitivity, count, delta):
     noise, event = on_integers(level, own_delta, sensitivity)
-    wanted = truth_on_integers([(float(noise.sigma), sensitivity, count)], delta)
-    found = pld_epsilon([(event, count)], delta)
-    assert wanted * (1 - 1e-12) <= found <= wanted * (1 + 1e-3)
+    expected = truth_on_integers([(float(noise.sigma), sensitivity, count)], delta)
+    actual = pld_epsilon([(event, count)], delta)
+    assert expected * (1 - 1e-12) <= actual <= expected * (1 + 1e-3)
 
 
 def test_noise_on_the_integers_composes_with_other_losses():
     first, coarse = on_integers(1, 1e-6)
     second, other = on_integers(0.5, 1e-6, 2)
     kinds = [(float(first.sigma), 1, 2), (float(second.sigma), 2, 3)]
-    wanted = truth_on_integers(kinds, 1e-5, [0.25, 0.25, 0.1])
+    expected = truth_on_integers(kinds, 1e-5, [0.25, 0.25, 0.1])
     events = [(coarse, 2), (other, 3), (Event(Pure(0.25)), 2), (Event(Pure(0.1)), 1)]
-    assert wanted * (1 - 1e-12) <= pld_epsilon(events, 1e-5) <= wanted * (1 + 1e-3)
+    assert expected * (1 - 1e-12) <= pld_epsilon(events, 1e-5) <= expected * (1 + 1e-3)
     fine = pld_epsilon([*events, (gaussian(50), 4)], 1e-5)
-    assert wanted < fine < wanted + pld_epsilon([(gaussian(50), 4)], 1e-5) + 1e-3
+    assert expected < fine < expected + pld_epsilon([(gaussian(50), 4)], 1e-5) + 1e-3
 
 
 def test_one_release_on_the_integers_has_its_own_loss():
@@ -291,9 +291,9 @@ def test_one_release_on_the_integers_has_its_own_loss():
 
 def test_many_small_releases_on_the_integers_cost_less_than_by_rho():
     _, event = on_integers(0.1, 1e-8)
-    found, by_rho = pld_epsilon([(event, 100)], 1e-6), epsilon([(event, 100)], 1e-6, "zcdp")
-    assert 0.8 * by_rho < found < by_rho
-    assert epsilon([(event, 100)], 1e-6, "best") == found
+    by_pld, by_rho = pld_epsilon([(event, 100)], 1e-6), epsilon([(event, 100)], 1e-6, "zcdp")
+    assert 0.8 * by_rho < by_pld < by_rho
+    assert epsilon([(event, 100)], 1e-6, "best") == by_pld
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.3])
@@ -313,8 +313,8 @@ def test_noise_of_several_numbers_or_of_unknown_shift_uses_its_stated_loss():
     stated = Approx(1, 1e-7)
     for multiplier, moves, steps in ((4, 2, 4), (5, 1, 64), ("0.9", 1, 1)):
         noise = GaussianNoise(Fraction(multiplier), moves, steps)
-        found = pld_epsilon([(Event(stated, noise), 3)], 1e-5)
-        assert found == pld_epsilon([(Event(stated), 3)], 1e-5)
+        actual = pld_epsilon([(Event(stated, noise), 3)], 1e-5)
+        assert actual == pld_epsilon([(Event(stated), 3)], 1e-5)
 
 
 # What is out of reach.
@@ -373,30 +373,32 @@ def test_the_accountant_of_dp_accounting_is_not_below_the_truth(case, delta):
     events = [(Event(Pure(level)), often) for (level, _), often in losses.items()]
     events += [(gaussian(size), count) for size in multipliers]
     together = 1 / math.sqrt(sum(count / Fraction(size) ** 2 for size in multipliers))
-    wanted, found = truth(losses, together, delta), accounted(events, delta)
-    assert wanted - 1e-9 <= found <= wanted + 1e-4 * (1 + sum(losses.values()))
+    expected, actual = truth(losses, together, delta), accounted(events, delta)
+    assert expected - 1e-9 <= actual <= expected + 1e-4 * (1 + sum(losses.values()))
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("event", [Event(Pure(0.3)), gaussian(4)], ids=["pure", "gaussian"])
 def test_counts_are_kept(event):
-    one, ten, single = [(event, 10)], [(event, 1)] * 10, [(event, 1)]
-    assert to_dp_events(one) == to_dp_events(ten)
-    assert accounted(one, 1e-6) == accounted(ten, 1e-6) > 2 * accounted(single, 1e-6)
+    counted, ten, single = [(event, 10)], [(event, 1)] * 10, [(event, 1)]
+    assert to_dp_events(counted) == to_dp_events(ten)
+    assert accounted(counted, 1e-6) == accounted(ten, 1e-6) > 2 * accounted(single, 1e-6)
     by_hand = PLDAccountant()
     for _ in range(10):
         by_hand.compose(to_dp_events(single))
-    assert accounted(one, 1e-6) == pytest.approx(by_hand.get_epsilon(1e-6), rel=1e-3)
+    assert accounted(counted, 1e-6) == pytest.approx(by_hand.get_epsilon(1e-6), rel=1e-3)
 
 
 def test_each_kind_has_its_event():
-    found = to_dp_events([(gaussian("1/3"), 2), (Event(Pure("1/3")), 4), (Event(Pure(0.1)), 1)])
-    *pure, noise = sorted(found.events, key=lambda event: type(event.event).__name__, reverse=False)
+    composed = to_dp_events([(gaussian("1/3"), 2), (Event(Pure("1/3")), 4), (Event(Pure(0.1)), 1)])
+    *pure, noise = sorted(composed.events, key=lambda event: type(event.event).__name__, reverse=False)
     assert [event.count for event in (*pure, noise)] == [1, 4, 2]
     assert isinstance(noise.event, dp_accounting.GaussianDpEvent)
     assert Fraction(noise.event.noise_multiplier) <= Fraction(1, 3)
-    assert all(isinstance(one.event, dp_accounting.dp_event.DiscreteLaplaceDpEvent) for one in pure)
-    assert [one.event.sensitivity for one in pure] == [1, 1]
+    assert all(
+        isinstance(pure_event.event, dp_accounting.dp_event.DiscreteLaplaceDpEvent) for pure_event in pure
+    )
+    assert [pure_event.event.sensitivity for pure_event in pure] == [1, 1]
     assert pure[0].event.noise_parameter == 0.1
     assert Fraction(pure[1].event.noise_parameter) >= Fraction(1, 3)
 
@@ -406,8 +408,8 @@ def test_each_kind_has_its_event():
 )
 def test_zero_concentrated_losses_are_exported():
     events = [(Event(ZCDP(0.01)), 3), (gaussian(10), 2)]
-    found = accounted(events, 1e-6, RdpAccountant)
-    assert zcdp_epsilon(Fraction(4, 100), 1e-6) * (1 - 1e-9) <= found <= 1.05 * epsilon(events, 1e-6)
+    level = accounted(events, 1e-6, RdpAccountant)
+    assert zcdp_epsilon(Fraction(4, 100), 1e-6) * (1 - 1e-9) <= level <= 1.05 * epsilon(events, 1e-6)
 
 
 def test_what_has_no_event_is_refused(monkeypatch):

@@ -101,21 +101,21 @@ def test_outcomes_of_whole_trees_of_choices_stay_below_delta(conversion):
     menu = [Pure("0.1"), Approx("0.05", "0.02"), Pure("0.15"), Pure("0.05")]
 
     def leaves(p, q, spent, history, depth):
-        asked = menu[(sum((3 * i + 1) * (o + 1) for i, o in enumerate(history)) + len(history)) % 4]
-        if depth == 0 or not enforced.fits(spent, asked):
+        request = menu[(sum((3 * i + 1) * (o + 1) for i, o in enumerate(history)) + len(history)) % 4]
+        if depth == 0 or not enforced.fits(spent, request):
             yield p, q
             return
-        delta, odds = float(asked.delta), math.exp(asked.epsilon)
+        delta, odds = float(request.delta), math.exp(request.epsilon)
         right, wrong = (1 - delta) * odds / (1 + odds), (1 - delta) / (1 + odds)
         for outcome, (r, s) in enumerate([(right, wrong), (wrong, right), (delta, 0.0), (0.0, delta)]):
             if r or s:
-                yield from leaves(p * r, q * s, spent.add(asked), (*history, outcome), depth - 1)
+                yield from leaves(p * r, q * s, spent.add(request), (*history, outcome), depth - 1)
 
-    found = list(leaves(1.0, 1.0, Spent(), (), 6))
-    assert len(found) > 20
-    assert sum(p for p, _ in found) == pytest.approx(1)
-    assert 0 < math.fsum(max(0.0, p - math.exp(level) * q) for p, q in found) <= 0.2
-    assert 0 < math.fsum(max(0.0, q - math.exp(level) * p) for p, q in found) <= 0.2
+    outcomes = list(leaves(1.0, 1.0, Spent(), (), 6))
+    assert len(outcomes) > 20
+    assert sum(p for p, _ in outcomes) == pytest.approx(1)
+    assert 0 < math.fsum(max(0.0, p - math.exp(level) * q) for p, q in outcomes) <= 0.2
+    assert 0 < math.fsum(max(0.0, q - math.exp(level) * p) for p, q in outcomes) <= 0.2
 
 
 @pytest.mark.parametrize("slack", [None, "1e-7", 1e-6])

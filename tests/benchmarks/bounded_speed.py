@@ -51,8 +51,8 @@ def compare(run: Callable[[], object], reference: Callable[[], object], rounds: 
     return statistics.median(times), statistics.median(ratios)
 
 
-def line(name: str, range_over_scale: str, taken: float, ratio: float, note: str = "") -> None:
-    print(f"{name:<34}{range_over_scale:>15}{1000 * taken:>10.0f}{ratio:>10.2f}  {note}")
+def line(name: str, range_over_scale: str, duration: float, ratio: float, note: str = "") -> None:
+    print(f"{name:<34}{range_over_scale:>15}{1000 * duration:>10.0f}{ratio:>10.2f}  {note}")
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
         plain = Laplace(epsilon, sensitivity, GRID)
         for bounding in ("truncated", "clamp"):
             bounded = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
-            taken, ratio = compare(
+            duration, ratio = compare(
                 lambda bounded=bounded: bounded.sample(values),
                 lambda plain=plain: plain.sample(values),
                 ROUNDS,
@@ -73,7 +73,7 @@ def main() -> None:
             width = min(bounds[1], 1) / bounded.scale
             share = f"{width:.2g}" if math.isfinite(bounds[1]) else f"inf ({width:.2g})"
             note = "" if ratio <= TARGET else "over the target"
-            line(f"Laplace {bounding} ({name})", share, taken, ratio, note)
+            line(f"Laplace {bounding} ({name})", share, duration, ratio, note)
     print(f"\nWithout a target\n{header}")
     bounds, sensitivity, epsilon = RANGES["10"]
     plain = Laplace(epsilon, sensitivity, COARSE)
@@ -86,10 +86,10 @@ def main() -> None:
             "GeneralizedGaussian 3": GeneralizedGaussian(epsilon, DELTA, sensitivity, 3, **limits),
         }
         for name, other in others.items():
-            taken, ratio = compare(
+            duration, ratio = compare(
                 lambda other=other: other.sample(coarse), lambda: plain.sample(coarse), SLOW
             )
-            line(f"{name} {bounding}", f"{1 / other.scale:.2g}", taken, ratio)
+            line(f"{name} {bounding}", f"{1 / other.scale:.2g}", duration, ratio)
     print("\nOne value, microseconds (median)")
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         for bounding in ("truncated", "clamp"):
@@ -115,13 +115,13 @@ def others_draws(values: np.ndarray) -> None:
             limits = {"lower": bounds[0], "upper": bounds[1]}
             try:
                 other = theirs(epsilon=epsilon, delta=0.0, sensitivity=sensitivity, **limits)
-                taken = seconds(lambda other=other: [other.randomise(value) for value in few])
+                duration = seconds(lambda other=other: [other.randomise(value) for value in few])
             except (ValueError, OverflowError) as error:
                 print(f"{f'{theirs.__name__} ({name})':<34}refused: {error}")
                 continue
-            taken *= SIZE / ALONE
+            duration *= SIZE / ALONE
             mine = statistics.median(seconds(lambda ours=ours: ours.sample(values)) for _ in range(SLOW))
-            line(f"{theirs.__name__} ({name})", "", taken, taken / mine)
+            line(f"{theirs.__name__} ({name})", "", duration, duration / mine)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def clustered(rows: int) -> pd.DataFrame:
     generator = np.random.default_rng(1)
     middles = generator.uniform(-0.8, 0.8, (CENTERS, COLUMNS))
     values = middles[generator.integers(0, CENTERS, rows)] + generator.normal(0, 0.4, (rows, COLUMNS))
-    return pd.DataFrame(np.clip(values, -0.999, 0.999), columns=[f"x{place}" for place in range(COLUMNS)])
+    return pd.DataFrame(np.clip(values, -0.999, 0.999), columns=[f"x{number}" for number in range(COLUMNS)])
 
 
 def main() -> int:

@@ -30,8 +30,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         stated = group.dropna(subset="coverage")
         line = {"release": name, "neighbors": neighbors}
         for bounding in ("none", "clamp", "truncated"):
-            found = stated.loc[stated["bounding"] == bounding, "coverage"]
-            line[bounding] = f"{found.mean():.3f} ({found.min():.3f})" if len(found) else ""
+            values = stated.loc[stated["bounding"] == bounding, "coverage"]
+            line[bounding] = f"{values.mean():.3f} ({values.min():.3f})" if len(values) else ""
         lowest = stated.loc[stated["coverage"].idxmin()]
         fields = ("bounding", "rows", "values", "mechanism", "epsilon")
         line["lowest at"] = "{}, {} rows, {}, {}, epsilon {:g}".format(*lowest[list(fields)])
@@ -48,22 +48,22 @@ def main() -> None:
     parser.add_argument("--every", action="store_true", help="every mechanism with every epsilon")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--rows", help="write every combination to this CSV file")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     started = time.time()
     warnings.simplefilter("ignore")
-    chosen = [place for place, case in enumerate(CASES) if (asked.only or "") in case.name]
-    with ProcessPoolExecutor(asked.jobs) as pool:
-        found = pool.map(grid, chosen, itertools.repeat(asked.draws), itertools.repeat(asked.every))
-        rows = pd.DataFrame(itertools.chain.from_iterable(found))
-    if asked.rows:
-        rows.to_csv(asked.rows, index=False)
+    chosen = [index for index, case in enumerate(CASES) if (options.only or "") in case.name]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        results = pool.map(grid, chosen, itertools.repeat(options.draws), itertools.repeat(options.every))
+        rows = pd.DataFrame(itertools.chain.from_iterable(results))
+    if options.rows:
+        rows.to_csv(options.rows, index=False)
     lines = table(rows)
     print("| " + " | ".join(lines.columns) + " |")
     print("| --- " * len(lines.columns) + "|")
     for line in lines.itertuples(index=False):
         print("| " + " | ".join(map(str, line)) + " |")
     print(
-        f"\n{len(rows)} combinations, {asked.draws} draws each, {int(rows['short'].sum())} below; "
+        f"\n{len(rows)} combinations, {options.draws} draws each, {int(rows['short'].sum())} below; "
         f"{time.time() - started:.0f} s"
     )
 

@@ -137,29 +137,29 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def taken(what: str) -> float:
+def taken(field: str) -> float:
     """The memory of this process in MB: ``VmRSS``, what it takes, or ``VmHWM``, the most it took."""
     with open("/proc/self/status") as status:
-        found = next(line for line in status if line.startswith(what))
-    return int(found.split()[1]) / 1024
+        entry = next(line for line in status if line.startswith(field))
+    return int(entry.split()[1]) / 1024
 
 
 def measured(engine: str, rows: int, rounds: int = 5) -> None:
     """Print the ratios of one engine."""
     global missed
     frame, own = opened(engine, made(rows))
-    for what, run in ours(frame).items():
+    for name, run in ours(frame).items():
         run()
-        own[what]()
+        own[name]()
         gc.collect()
-        pairs = [(seconds(run), seconds(own[what])) for _ in range(rounds)]
+        pairs = [(seconds(run), seconds(own[name])) for _ in range(rounds)]
         ratio = statistics.median(mine / theirs for mine, theirs in pairs)
-        held = ratio <= TARGET
-        missed += not held
+        met = ratio <= TARGET
+        missed += not met
         mine, theirs = (1e3 * statistics.median(side) for side in zip(*pairs, strict=True))
         print(
-            f"{engine:8} {what:30} {mine:8.1f} ms {theirs:8.1f} ms  ratio {ratio:6.2f} "
-            f"(target {TARGET}) {'ok' if held else 'MISSED'}",
+            f"{engine:8} {name:30} {mine:8.1f} ms {theirs:8.1f} ms  ratio {ratio:6.2f} "
+            f"(target {TARGET}) {'ok' if met else 'MISSED'}",
             flush=True,
         )
 

@@ -43,7 +43,7 @@ def frames(size: int) -> dict[str, tuple[pd.DataFrame, Column]]:
     """Frames of a number and a key: whole numbers, and labels of a categorical column."""
     rng = np.random.default_rng(0)
     codes, numbers = rng.integers(0, GROUPS, size), rng.lognormal(3, 1, size).clip(*BOUNDS)
-    labels = tuple(f"region {place}" for place in range(GROUPS))
+    labels = tuple(f"region {number}" for number in range(GROUPS))
     return {
         "integer key": (
             pd.DataFrame({"x": numbers, "key": codes}),
@@ -66,13 +66,15 @@ def main(size: int) -> None:
             private = frame.dp.protect(Domain((Column("x", "float", False, *BOUNDS), key)), epsilon=10**6)
         groups = private.dp.groupby("key")
         for statistic, (release, reference, target) in STATISTICS.items():
-            taken, ratio = compare(
+            duration, ratio = compare(
                 lambda release=release, groups=groups: release(groups),
                 # pandas finds the groups anew: those of a `groupby` that was asked before are kept
                 lambda reference=reference, frame=frame: reference(frame.groupby("key", observed=False)),
             )
             note = "" if ratio <= target else "  over the target"
-            print(f"{name:<18}{statistic:<18}{1000 * taken:>8.0f}{ratio:>8.2f}{target:>8g}{note}", flush=True)
+            print(
+                f"{name:<18}{statistic:<18}{1000 * duration:>8.0f}{ratio:>8.2f}{target:>8g}{note}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -69,17 +69,19 @@ def sizes() -> None:
                 classes.update([node.name])
     print(f"modules                           {len(modules)}")
     print(f"lines of code                     {sum(modules.values())}")
-    show(f"modules over {LONG_MODULE} lines", {one: n for one, n in modules.items() if n > LONG_MODULE})
-    longest = {one: n for one, n in functions.items() if n > LONG_FUNCTION}
+    show(f"modules over {LONG_MODULE} lines", {key: n for key, n in modules.items() if n > LONG_MODULE})
+    longest = {key: n for key, n in functions.items() if n > LONG_FUNCTION}
     show(f"functions over {LONG_FUNCTION} lines", longest)
-    show("stems of modules used twice", {one: n for one, n in stems.items() if n > 1})
-    show("public classes used twice", {one: n for one, n in classes.items() if n > 1})
+    show("stems of modules used twice", {key: n for key, n in stems.items() if n > 1})
+    show("public classes used twice", {key: n for key, n in classes.items() if n > 1})
 
 
-def show(title: str, found: dict[str, int]) -> None:
+def show(title: str, counts: dict[str, int]) -> None:
     """How many there are, and which."""
-    named = ", ".join(f"{one} {n}" for one, n in sorted(found.items(), key=lambda item: (-item[1], item[0])))
-    print(f"{title:<33} {len(found)}{': ' if named else ''}{named}")
+    named = ", ".join(
+        f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    )
+    print(f"{title:<33} {len(counts)}{': ' if named else ''}{named}")
 
 
 def passed(call: Callable[[], Any]) -> tuple[int, int, int]:
@@ -166,8 +168,8 @@ def importing(times: int = 7) -> None:
     clock = "time.perf_counter()"
     text = f"import time, pandas; start = {clock}; import pdprivacy; print({clock} - start)"
     command = [sys.executable, "-W", "ignore", "-c", text]
-    found = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(times)]
-    print(f"import beyond pandas              {min(found):.2f} s")
+    durations = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(times)]
+    print(f"import beyond pandas              {min(durations):.2f} s")
 
 
 if __name__ == "__main__":

@@ -51,17 +51,17 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def row(what: str, values: list[float], target: float | None, unit: str = "") -> None:
+def row(label: str, values: list[float], target: float | None, unit: str = "") -> None:
     """One line of the report: the median of ``values`` against ``target``."""
     global missed
     middle = statistics.median(values)
     mark = ""
     if target is not None:
-        held = middle <= target
-        missed += not held
-        mark = f"{target:>9.3g}  {'ok' if held else 'MISSED'}"
+        met = middle <= target
+        missed += not met
+        mark = f"{target:>9.3g}  {'ok' if met else 'MISSED'}"
     spread = f"({min(values):.3g}..{max(values):.3g})"
-    print(f"{what:<66}{middle:>9.3f} {unit:<3}{spread:>18}{mark}", flush=True)
+    print(f"{label:<66}{middle:>9.3f} {unit:<3}{spread:>18}{mark}", flush=True)
 
 
 # ---------------------------------------------------------------- what a durable record costs at least
@@ -135,14 +135,14 @@ def work(kind: str, path: Path, charges: int) -> None:
     """Run the work of one process of `in_processes`."""
     if kind == "charge":
         budget = Ledger(path).budget("survey")
-        one: Callable[[], object] = lambda: budget.charge(COST, LABEL, "laplace")  # noqa: E731
+        task: Callable[[], object] = lambda: budget.charge(COST, LABEL, "laplace")  # noqa: E731
     else:
         bare, text = Bare(path), "x" * 450
-        one = lambda: bare.insert(text)  # noqa: E731
+        task = lambda: bare.insert(text)  # noqa: E731
     print("ready", flush=True)
     sys.stdin.readline()
     for _ in range(charges):
-        one()
+        task()
     print("done", flush=True)
     sys.stdin.readline()
 
@@ -174,9 +174,9 @@ def charging(folder: Path, charges: int) -> None:
             took[0] += seconds(lambda: budget.charge(COST, LABEL, "laplace"))
             took[1] += seconds(lambda: bare.insert(text))
         pairs.append((took[0] / charges, took[1] / charges))
-    row("charge", [1000 * one for one, _ in pairs], 1, "ms")
-    row("bare durable insert of as much text", [1000 * other for _, other in pairs], None, "ms")
-    row("charge / bare durable insert", [one / other for one, other in pairs], None)
+    row("charge", [1000 * first for first, _ in pairs], 1, "ms")
+    row("bare durable insert of as much text", [1000 * second for _, second in pairs], None, "ms")
+    row("charge / bare durable insert", [first / second for first, second in pairs], None)
     memory = Budget(epsilon=10**9)
     row("charge of a budget in memory", [charge_of(memory, charges) for _ in range(ROUNDS)], None, "ms")
     ratios = [in_threads(ours, THREADS) / in_threads(theirs, THREADS) for _ in range(5)]
@@ -189,11 +189,11 @@ def charging(folder: Path, charges: int) -> None:
         )
         for _ in range(3)
     ]
-    row(f"charge, {PROCESSES} processes at once", [1000 * one for one, _ in pairs], None, "ms")
-    row(f"bare insert, {PROCESSES} processes at once", [1000 * other for _, other in pairs], None, "ms")
+    row(f"charge, {PROCESSES} processes at once", [1000 * first for first, _ in pairs], None, "ms")
+    row(f"bare insert, {PROCESSES} processes at once", [1000 * second for _, second in pairs], None, "ms")
     row(
         f"charges of {PROCESSES} processes / bare inserts of as many",
-        [one / other for one, other in pairs],
+        [first / second for first, second in pairs],
         None,
     )
 
@@ -206,11 +206,11 @@ def charge_of(budget: Budget, charges: int) -> float:
 def releasing(folder: Path) -> None:
     """A whole release with the budget in a ledger, against one with it in memory."""
     frame = pd.DataFrame({"age": np.random.default_rng(1).integers(1, 120, 10_000)})
-    kept = frame.dp.protect(SCHEMA, epsilon=10**9, budget=Ledger(folder / "release.db"), name="survey")
+    in_ledger = frame.dp.protect(SCHEMA, epsilon=10**9, budget=Ledger(folder / "release.db"), name="survey")
     plain = frame.dp.protect(SCHEMA, budget=Budget(epsilon=10**9))
 
     def ours() -> object:
-        return kept.dp.mean("age", epsilon=0.001)
+        return in_ledger.dp.mean("age", epsilon=0.001)
 
     def theirs() -> object:
         return plain.dp.mean("age", epsilon=0.001)
@@ -218,9 +218,9 @@ def releasing(folder: Path) -> None:
     ours()
     theirs()
     pairs = [(seconds(ours), seconds(theirs)) for _ in range(10 * ROUNDS)]
-    row("mean of 10,000 rows, budget in a ledger", [1000 * one for one, _ in pairs], None, "ms")
-    row("mean of 10,000 rows, budget in memory", [1000 * other for _, other in pairs], None, "ms")
-    row("mean with ledger / without", [one / other for one, other in pairs], None)
+    row("mean of 10,000 rows, budget in a ledger", [1000 * first for first, _ in pairs], None, "ms")
+    row("mean of 10,000 rows, budget in memory", [1000 * second for _, second in pairs], None, "ms")
+    row("mean with ledger / without", [first / second for first, second in pairs], None)
 
 
 def make(path: Path, entries: int) -> None:
@@ -228,11 +228,11 @@ def make(path: Path, entries: int) -> None:
     ledger = Ledger(path)
     ledger.open("survey", TOTAL)
     account = ledger.budget("survey").account
-    asked = Charge(COST, 1, LABEL, "laplace", ((Event(COST), 1),), None, None)
+    charge = Charge(COST, 1, LABEL, "laplace", ((Event(COST), 1),), None, None)
     for start in range(0, entries, WRITTEN):
         bodies = []
         for _ in range(min(WRITTEN, entries - start)):
-            entry = account.charge(asked)
+            entry = account.charge(charge)
             account = entry.after
             bodies.append(entry.to_json())
 
@@ -280,7 +280,7 @@ def large(folder: Path, entries: int) -> None:
     delayed = [delay(path, code) for code in (READ, "pdprivacy.Ledger(sys.argv[1]).audit()")]
     row(
         "  longest charge beside a reader of all entries, beside an audit",
-        [1000 * one for one in delayed],
+        [1000 * latency for latency in delayed],
         50,
         "ms",
     )

@@ -87,25 +87,25 @@ def neighbours(relation: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     first = {name: labels[-1 if name == "health" else 0] for name, labels in SAID["labels"].items()}
     last = {name: labels[0 if name == "health" else -1] for name, labels in SAID["labels"].items()}
     low, high = {"age": SAID["lower"], **first}, {"age": SAID["upper"], **last}
-    kept = 10 if relation == "add_remove" else 9
-    return pd.DataFrame([low] * 10), pd.DataFrame([low] * kept + [high])
+    common = 10 if relation == "add_remove" else 9
+    return pd.DataFrame([low] * 10), pd.DataFrame([low] * common + [high])
 
 
 def careless(relation: str) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
     """Pairs of small tables that differ in one record, whose values are not all as declared."""
     others = 999
-    kept = [0.0] if relation == "add_remove" else []
+    extra = [0.0] if relation == "add_remove" else []
     pairs = {
         "a value becomes missing": ([0.0] * others, math.nan),
         "a value becomes 1,000,000": ([0.0] * others, 1e6),
         "all values but this one are missing": ([math.nan] * others, float(SAID["upper"])),
     }
     return {
-        what: (
+        case: (
             pd.DataFrame({"pay": [*rest, 0.0]}),
-            pd.DataFrame({"pay": [*rest, *kept, value]}),
+            pd.DataFrame({"pay": [*rest, *extra, value]}),
         )
-        for what, (rest, value) in pairs.items()
+        for case, (rest, value) in pairs.items()
     }
 
 
@@ -125,13 +125,13 @@ def exact(statistic: str, frame: pd.DataFrame, ddof: int = 0) -> np.ndarray:
         rows, columns = (SAID["labels"][name] for name in ("region", "education"))
         counted = pd.crosstab(frame["region"], frame["education"])
         return counted.reindex(index=rows, columns=columns, fill_value=0).to_numpy(float).ravel()
-    one = {
+    value = {
         "count": lambda: (frame["health"] == "no").sum(),
         "sum": age.sum,
         "mean": age.mean,
         "variance": lambda: age.var(ddof=ddof),
     }[statistic]()
-    return np.array([float(one)])
+    return np.array([float(value)])
 
 
 # ---------------------------------------------------------------- accounting
@@ -198,32 +198,32 @@ def told_apart(
     Size: all numbers that differ are at least as far to one side as they are without noise. Where the noise
     is Laplace or geometric, no event has a larger ratio.
     """
-    first, second = (np.array(one) for one in answers)
+    first, second = (np.array(numbers) for numbers in answers)
     changed = np.flatnonzero(truths[0] != truths[1])
     sign = np.sign(truths[1] - truths[0])[changed]
 
-    def beyond(found: np.ndarray, truth: np.ndarray, side: int) -> int:
-        return int((side * sign * (found[:, changed] - truth[changed]) >= 0).all(axis=1).sum())
+    def beyond(numbers: np.ndarray, truth: np.ndarray, side: int) -> int:
+        return int((side * sign * (numbers[:, changed] - truth[changed]) >= 0).all(axis=1).sum())
 
-    found = [
+    events = [
         Told("size", beyond(second, truths[1], 1), beyond(first, truths[1], 1), len(second), len(first)),
         Told("size", beyond(first, truths[0], -1), beyond(second, truths[0], -1), len(first), len(second)),
     ]
-    empty = [place for place in changed if truths[0][place] == 0]
+    empty = [position for position in changed if truths[0][position] == 0]
     if digits and empty:
-        place = empty[0]
-        seen = [int(fine(one[:, place], truths[1][place]).sum()) for one in (first, second)]
-        found.append(Told("digits", seen[0], seen[1], len(first), len(second)))
-    return found
+        position = empty[0]
+        matches = [int(fine(numbers[:, position], truths[1][position]).sum()) for numbers in (first, second)]
+        events.append(Told("digits", matches[0], matches[1], len(first), len(second)))
+    return events
 
 
-def shown_cost(told: Sequence[Told], claimed: float, loose: bool) -> str:
+def shown_cost(events: Sequence[Told], claimed: float, loose: bool) -> str:
     """The true cost, as measured; bold where it is surely above the claim.
 
     Of the two sides the first one is shown: the larger of two estimates would be too large.
     """
-    by_size = told[0]
-    worst = max(told, key=lambda one: one.least)
+    by_size = events[0]
+    worst = max(events, key=lambda event: event.least)
     if worst.event == "digits" and worst.least > claimed:
         return f"**> {worst.least:.1f}**"
     if math.isfinite(by_size.ratio):
@@ -253,17 +253,17 @@ def environment(library: str, folder: Path) -> str:
     """The Python of an environment with the pinned versions, made where there is none."""
     if library not in PINS:
         return sys.executable
-    place = folder / library
-    python = place / "bin" / "python"
+    directory = folder / library
+    python = directory / "bin" / "python"
     if not python.exists():
         print(f"installing {', '.join(PINS[library])}", file=sys.stderr, flush=True)
-        venv.create(place, with_pip=True)
+        venv.create(directory, with_pip=True)
         command = [str(python), "-m", "pip", "install", "--quiet", *PINS[library]]
         tried = subprocess.run(command, capture_output=True, text=True, check=False)
         if tried.returncode:
-            shutil.rmtree(place)
-            said = [line for line in tried.stderr.splitlines() if line.startswith("ERROR")]
-            raise AbsentError(f"cannot be installed: {said[0] if said else 'pip failed'}")
+            shutil.rmtree(directory)
+            errors = [line for line in tried.stderr.splitlines() if line.startswith("ERROR")]
+            raise AbsentError(f"cannot be installed: {errors[0] if errors else 'pip failed'}")
     return str(python)
 
 
@@ -293,27 +293,27 @@ class Library:
         self.held: dict[str, Any] = {}
         self.offered: dict[str, list[str]] = {}
         wrong = {
-            package: found
-            for package, wanted in pinned(name).items()
-            if (found := self.start["versions"].get(package)) not in (None, wanted)
+            package: installed
+            for package, expected in pinned(name).items()
+            if (installed := self.start["versions"].get(package)) not in (None, expected)
         }
         if wrong:
             self.close()
             raise AbsentError(f"its environment has other versions: {wrong}")
 
-    def ask(self, do: str, **what: Any) -> dict[str, Any]:
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
-        print(json.dumps({"do": do, **what}), file=self._process.stdin, flush=True)
+        print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
         return self._answer()
 
     def open(self, name: str, folder: Path, relation: str, rows: int) -> None:
         """``rows``: as many there are; OpenDP asks for an upper bound, which is the next power of ten."""
-        said = {**SAID, "many": 10 ** len(str(rows))}
-        found = self.ask("open", name=name, folder=str(folder), said=said, relation=relation)
-        if "error" in found:
-            raise AbsentError(found["error"])
-        self.held.setdefault("first", found)
-        self.offered[name] = found["offered"]
+        request = {**SAID, "many": 10 ** len(str(rows))}
+        answer = self.ask("open", name=name, folder=str(folder), said=request, relation=relation)
+        if "error" in answer:
+            raise AbsentError(answer["error"])
+        self.held.setdefault("first", answer)
+        self.offered[name] = answer["offered"]
 
     def close(self) -> None:
         self._process.communicate()
@@ -325,10 +325,10 @@ class Library:
         if not line:
             self._process.wait()
             self._errors.seek(0)
-            said = [text for text in self._errors.read().splitlines() if text.strip()]
-            raise AbsentError(said[-1] if said else "its process ended")
-        found: dict[str, Any] = json.loads(line)
-        return found
+            errors = [text for text in self._errors.read().splitlines() if text.strip()]
+            raise AbsentError(errors[-1] if errors else "its process ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
 
 @contextlib.contextmanager
@@ -344,8 +344,8 @@ def started(names: Sequence[str], folder: Path) -> Iterator[tuple[list[Library],
                 absent[name] = str(reason)
         yield running, absent
     finally:
-        for one in running:
-            one.close()
+        for library in running:
+            library.close()
 
 
 # ---------------------------------------------------------------- comparisons
@@ -393,23 +393,23 @@ def clocked(rows: list[tuple[Row, Library]], rounds: int) -> None:
     """Fill in times, memory and claims; libraries take turns, one running at a time."""
     times = {}
     for row, library in rows:
-        what = {"name": row.relation, "statistic": row.statistic}
-        row.claimed = library.ask("cost", **what)["claimed"]
-        first = library.ask("clock", times=1, **what)["seconds"][0]
+        arguments = {"name": row.relation, "statistic": row.statistic}
+        row.claimed = library.ask("cost", **arguments)["claimed"]
+        first = library.ask("clock", times=1, **arguments)["seconds"][0]
         times[row.library] = max(1, min(50, int(TURN / first)))
     turns: dict[str, list[dict[str, Any]]] = {row.library: [] for row, _ in rows}
     for _ in range(rounds):
         for row, library in rows:
-            what = {"name": row.relation, "statistic": row.statistic, "times": times[row.library]}
-            turns[row.library].append(library.ask("clock", **what))
+            arguments = {"name": row.relation, "statistic": row.statistic, "times": times[row.library]}
+            turns[row.library].append(library.ask("clock", **arguments))
     for row, _ in rows:
-        here = turns[row.library]
-        row.peak = here[-1]["peak"]
-        row.seconds = statistics.median(one for turn in here for one in turn["seconds"])
+        own_turns = turns[row.library]
+        row.peak = own_turns[-1]["peak"]
+        row.seconds = statistics.median(duration for turn in own_turns for duration in turn["seconds"])
         row.ratio, row.used = (
             statistics.median(
                 statistics.median(turn[which]) / statistics.median(ours[which])
-                for turn, ours in zip(here, turns.get("pdprivacy", []), strict=False)
+                for turn, ours in zip(own_turns, turns.get("pdprivacy", []), strict=False)
             )
             if "pdprivacy" in turns
             else math.nan
@@ -422,13 +422,13 @@ def drawn(row: Row, library: Library, frames: dict[str, pd.DataFrame], draws: in
     ddof = 1 if row.library == "pdprivacy" else 0
     names = (row.relation, f"{row.relation}/0", f"{row.relation}/1")
     truths = [exact(row.statistic, frames[name], ddof) for name in names]
-    found = [
+    results = [
         library.ask("draw", name=name, statistic=row.statistic, times=draws // part, seconds=seconds / part)
         for name, part in zip(names, (2, 1, 1), strict=True)
     ]
-    row.error = rmse(found[0]["answers"], truths[0])
-    row.again = found[0]["again"]
-    pair = (found[1]["answers"], found[2]["answers"])
+    row.error = rmse(results[0]["answers"], truths[0])
+    row.again = results[0]["again"]
+    pair = (results[1]["answers"], results[2]["answers"])
     row.told = told_apart(pair, (truths[1], truths[2]), digits=not row.parts)
 
 
@@ -439,22 +439,22 @@ def compared(
     rows, groups = [], []
     for relation in RELATIONS:
         for statistic in STATISTICS:
-            here = []
+            group = []
             for library in libraries:
                 row = Row(statistic, relation, library.name)
                 if statistic in library.offered[relation]:
-                    here.append((row, library))
+                    group.append((row, library))
                 else:
                     row.absent = not_offered(library.name, statistic, relation)
                 rows.append(row)
-            groups.append(here)
-    for here in groups:
-        print(f"clock: {here[0][0].statistic}, {here[0][0].relation}", file=sys.stderr, flush=True)
-        clocked(here, rounds)
-    for here in groups:
-        print(f"draws: {here[0][0].statistic}, {here[0][0].relation}", file=sys.stderr, flush=True)
+            groups.append(group)
+    for group in groups:
+        print(f"clock: {group[0][0].statistic}, {group[0][0].relation}", file=sys.stderr, flush=True)
+        clocked(group, rounds)
+    for group in groups:
+        print(f"draws: {group[0][0].statistic}, {group[0][0].relation}", file=sys.stderr, flush=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda pair: drawn(*pair, frames, draws, seconds), here))
+            list(pool.map(lambda pair: drawn(*pair, frames, draws, seconds), group))
     return rows
 
 
@@ -474,8 +474,11 @@ class Careless:
 
 def by_value(answers: tuple[Answers, Answers], truths: Sequence[float]) -> list[Told]:
     """The events that tell two tables apart by one number: that it is none, or at least that large."""
-    events = {"no number": np.isnan, **{f"{one:.3g} or more": partial(np.less_equal, one) for one in truths}}
-    first, second = (np.array(one)[:, 0] for one in answers)
+    events = {
+        "no number": np.isnan,
+        **{f"{item:.3g} or more": partial(np.less_equal, item) for item in truths},
+    }
+    first, second = (np.array(item)[:, 0] for item in answers)
     return [
         Told(name, int(event(second).sum()), int(event(first).sum()), len(second), len(first))
         for name, event in events.items()
@@ -486,30 +489,32 @@ def ill_declared(library: Library, folder: Path, draws: int, seconds: float) -> 
     """Means where the data are not as declared, under the relation that the library has."""
     relation = "add_remove" if library.name == "privjail" else "replace_one"
     rows = []
-    for number, (what, pair) in enumerate(careless(relation).items()):
-        print(f"{library.name}: {what}", file=sys.stderr, flush=True)
+    for number, (case, pair) in enumerate(careless(relation).items()):
+        print(f"{library.name}: {case}", file=sys.stderr, flush=True)
         names = [f"careless {number}/{side}" for side in (0, 1)]
         try:
             for name, frame in zip(names, pair, strict=True):
                 library.open(name, write(frame, folder / library.name / name), relation, len(frame))
         except AbsentError as reason:
-            rows.append(Careless(what, relation, library.name, "", math.nan, (0, 0), [], str(reason)))
+            rows.append(Careless(case, relation, library.name, "", math.nan, (0, 0), [], str(reason)))
             continue
         values = pair[1]["pay"]
         truths = {float(values.clip(SAID["lower"], SAID["upper"]).mean()), float(values.mean())} - {0.0}
         for call in library.offered[names[0]]:
             cost = library.ask("cost", name=names[0], statistic=call)
-            found = [
+            results = [
                 library.ask("draw", name=name, statistic=call, times=draws, seconds=seconds) for name in names
             ]
-            errors = [one["error"] for one in (cost, *found) if "error" in one]
+            errors = [answer["error"] for answer in (cost, *results) if "error" in answer]
             if errors:
-                rows.append(Careless(what, relation, library.name, call, math.nan, (0, 0), [], errors[0]))
+                rows.append(Careless(case, relation, library.name, call, math.nan, (0, 0), [], errors[0]))
                 continue
-            answers = (found[0]["answers"], found[1]["answers"])
-            first, second = (float(np.median(np.array(one)[:, 0])) for one in answers)
-            told = by_value(answers, sorted(truths))
-            rows.append(Careless(what, relation, library.name, call, cost["claimed"], (first, second), told))
+            answers = (results[0]["answers"], results[1]["answers"])
+            first, second = (float(np.median(np.array(answer)[:, 0])) for answer in answers)
+            events = by_value(answers, sorted(truths))
+            rows.append(
+                Careless(case, relation, library.name, call, cost["claimed"], (first, second), events)
+            )
     return rows
 
 
@@ -529,7 +534,7 @@ HEAD_LIBRARIES = ("library", "version", "with", "import, s", "MB then", "open, s
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(one.replace("|", "\\|") for one in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def brief(number: float, digits: int = 3) -> str:
@@ -538,8 +543,8 @@ def brief(number: float, digits: int = 3) -> str:
         return ""
     if number == 0 or not math.isfinite(number) or abs(number) < 1e-4:
         return f"{number:.{digits}g}"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
-    return f"{number:,.{places}f}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(number))))
+    return f"{number:,.{decimals}f}"
 
 
 NOTES = {
@@ -559,7 +564,7 @@ NOTES = {
 def notes(row: Row) -> list[str]:
     """Return the notes for readers of a row, by key of `NOTES`."""
     is_count = row.statistic in ("histogram", "table")
-    worst = max(row.told, key=lambda one: one.least)
+    worst = max(row.told, key=lambda event: event.least)
     true_of = {
         "again": row.again is not None,
         "twice": (row.library, row.relation, row.statistic) == ("opendp", "replace_one", "count"),
@@ -574,7 +579,11 @@ def notes(row: Row) -> list[str]:
 
 def table_of(rows: Sequence[Row], absent: dict[str, str]) -> str:
     """The table of all comparisons, and what its notes mean."""
-    ours = {(one.statistic, one.relation): one.error[0] for one in rows if one.library == "pdprivacy"}
+    ours = {
+        (record.statistic, record.relation): record.error[0]
+        for record in rows
+        if record.library == "pdprivacy"
+    }
     letters: dict[str, str] = {}
     lines = []
     for row in rows:
@@ -584,11 +593,11 @@ def table_of(rows: Sequence[Row], absent: dict[str, str]) -> str:
             continue
         for key in notes(row):
             letters.setdefault(key, "abcdefghij"[len(letters)])
-        again = "" if row.again is None else f" ({brief(1e3 * row.again, 2)})"
+        repeated = "" if row.again is None else f" ({brief(1e3 * row.again, 2)})"
         lines.append(
             [
                 *start,
-                brief(1e3 * row.seconds, 2) + again,
+                brief(1e3 * row.seconds, 2) + repeated,
                 brief(row.ratio, 2),
                 brief(row.used, 2),
                 brief(row.peak),
@@ -608,12 +617,12 @@ def evidence(rows: Sequence[Row]) -> str:
     """The counts behind the true costs: the first side, and what else shows more than was claimed."""
     lines = []
     for row in rows:
-        others = [one for one in row.told[1:] if one.event == "digits" or one.least > row.claimed]
-        for one in row.told[:1] + others:
-            counts = (one.likely, one.likely_of, one.unlikely, one.unlikely_of)
-            cost = f"{one.ratio:.2f} ± {one.error:.2f}" if one.unlikely else f"> {one.least:.1f}"
-            if one.likely:
-                start = [row.statistic, row.relation, NAMES[row.library], one.event]
+        others = [event for event in row.told[1:] if event.event == "digits" or event.least > row.claimed]
+        for event in row.told[:1] + others:
+            counts = (event.likely, event.likely_of, event.unlikely, event.unlikely_of)
+            cost = f"{event.ratio:.2f} ± {event.error:.2f}" if event.unlikely else f"> {event.least:.1f}"
+            if event.likely:
+                start = [row.statistic, row.relation, NAMES[row.library], event.event]
                 lines.append([*start, *map(str, counts), cost])
     return markdown(HEAD_TOLD, lines)
 
@@ -625,12 +634,12 @@ def careless_table(rows: Sequence[Careless]) -> str:
         if row.absent:
             lines.append([*start, "", "", "", "", row.absent])
             continue
-        worst = max(row.told, key=lambda one: one.least)
+        worst = max(row.told, key=lambda item: item.least)
         least = f"{max(worst.least, 0):.1f}"
         lines.append(
             [
                 *start,
-                *("no number" if math.isnan(one) else brief(one) for one in row.middles),
+                *("no number" if math.isnan(item) else brief(item) for item in row.middles),
                 f"{row.claimed:g}",
                 f"**{least}**" if worst.least > row.claimed else least,
                 worst.event if worst.least > 0 else "",
@@ -641,20 +650,20 @@ def careless_table(rows: Sequence[Careless]) -> str:
 
 def library_table(libraries: Sequence[Library]) -> str:
     lines = []
-    for one in libraries:
-        versions = dict(one.start["versions"])
-        own = versions.pop(one.name)
-        if one.name == "pdprivacy":
+    for library in libraries:
+        versions = dict(library.start["versions"])
+        own = versions.pop(library.name)
+        if library.name == "pdprivacy":
             versions.pop("polars", None)  # it is there, and not used
         lines.append(
             [
-                NAMES[one.name],
+                NAMES[library.name],
                 own,
                 ", ".join(f"{name} {number}" for name, number in versions.items()),
-                brief(one.start["seconds"], 2),
-                brief(one.start["memory"]),
-                brief(one.held["first"]["seconds"], 2),
-                brief(one.held["first"]["memory"]),
+                brief(library.start["seconds"], 2),
+                brief(library.start["memory"]),
+                brief(library.held["first"]["seconds"], 2),
+                brief(library.held["first"]["memory"]),
             ]
         )
     return markdown(HEAD_LIBRARIES, lines)
@@ -663,36 +672,41 @@ def library_table(libraries: Sequence[Library]) -> str:
 def run(options: argparse.Namespace, folder: Path, environments: Path) -> None:
     """All of it, printed as Markdown."""
     frame = survey(options.rows)
-    frames, places = {}, {}
+    frames, paths = {}, {}
     whole = write(frame, folder / "all")
     for relation in RELATIONS:
-        frames[relation], places[relation] = frame, whole
+        frames[relation], paths[relation] = frame, whole
         for side, one in enumerate(neighbours(relation)):
             name = f"{relation}/{side}"
-            frames[name], places[name] = one, write(one, folder / relation / str(side))
+            frames[name], paths[name] = one, write(one, folder / relation / str(side))
     with started(options.only, environments) as (libraries, absent):
         for library in list(libraries):
             try:
-                for name, place in places.items():
-                    library.open(name, place, name.partition("/")[0], len(frames[name]))
+                for name, path in paths.items():
+                    library.open(name, path, name.partition("/")[0], len(frames[name]))
             except AbsentError as reason:
                 absent[library.name] = str(reason)
                 libraries.remove(library)
                 library.close()
         rows = compared(libraries, frames, options.rounds, options.draws, options.seconds)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            asked = partial(
+            probe = partial(
                 ill_declared, folder=folder / "careless", draws=options.draws, seconds=options.seconds
             )
-            told = [row for found in pool.map(asked, libraries) for row in found]
+            careless_rows = [row for batch in pool.map(probe, libraries) for row in batch]
         today = datetime.datetime.now(tz=datetime.UTC).date()
         print(
             f"{today}: {len(frame):,} rows, ε = {SAID['epsilon']:g}, {os.cpu_count()} processors, "
             f"Python {platform.python_version()}, {platform.system()}; times are medians of {options.rounds} "
             f"rounds, errors and costs of up to {options.draws:,} releases.\n"
         )
-        told.sort(key=lambda one: list(careless(one.relation)).index(one.what))
-        tables = (library_table(libraries), table_of(rows, absent), careless_table(told), evidence(rows))
+        careless_rows.sort(key=lambda one: list(careless(one.relation)).index(one.what))
+        tables = (
+            library_table(libraries),
+            table_of(rows, absent),
+            careless_table(careless_rows),
+            evidence(rows),
+        )
         print("\n\n".join(tables))
 
 
@@ -705,9 +719,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="for these, at most")
     parser.add_argument("--only", nargs="+", choices=list(NAMES), default=list(NAMES))
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as place:
-        environments = options.environments or Path(place) / "environments"
-        run(options, Path(place), environments.resolve())
+    with tempfile.TemporaryDirectory() as directory:
+        environments = options.environments or Path(directory) / "environments"
+        run(options, Path(directory), environments.resolve())
 
 
 if __name__ == "__main__":

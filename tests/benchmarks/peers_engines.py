@@ -190,7 +190,7 @@ def ours(engine: str, frame: Any) -> Runs:
         private = pdprivacy.protect(frame, schema, epsilon=BUDGET)
         return {
             **(runs := released(private)),
-            **{same: runs[same.removeprefix("same ")] for same in SAME},
+            **{task: runs[task.removeprefix("same ")] for task in SAME},
             "protect": lambda: pdprivacy.protect(frame, schema, epsilon=BUDGET) and None,
         }
     import pandas as pd
@@ -224,10 +224,10 @@ def own(engine: str, frame: Any) -> Runs:
             return float(query.collect(engine="streaming").to_series(-1).sum())
 
         lazy = frame.lazy()
-        held = pl.col("income").fill_nan(None).clip(LOWER, UPPER)
+        clipped = pl.col("income").fill_nan(None).clip(LOWER, UPPER)
         return {
-            "same sum": lambda: ran(lazy.select(held.sum())),
-            "same mean": lambda: ran(lazy.select(held.mean())),
+            "same sum": lambda: ran(lazy.select(clipped.sum())),
+            "same mean": lambda: ran(lazy.select(clipped.mean())),
             "count": lambda: ran(lazy.select(pl.len())),
             "sum": lambda: ran(lazy.select(pl.col("income").sum())),
             "mean": lambda: ran(lazy.select(pl.col("income").mean())),
@@ -235,24 +235,24 @@ def own(engine: str, frame: Any) -> Runs:
         }
     if engine.startswith("duckdb"):
         columns = ", ".join(KEYS)
-        held = f"(least(greatest(income, {LOWER}), {UPPER})) filter (not isnan(income))"
+        clipped = f"(least(greatest(income, {LOWER}), {UPPER})) filter (not isnan(income))"
 
-        def asked(what: str, keys: str = "") -> float:
-            return float(sum(row[-1] for row in frame.aggregate(what, keys).fetchall()))
+        def asked(expression: str, keys: str = "") -> float:
+            return float(sum(row[-1] for row in frame.aggregate(expression, keys).fetchall()))
 
         return {
             "count": lambda: asked("count(*)"),
-            "same sum": lambda: asked(f"sum{held}"),
-            "same mean": lambda: asked(f"avg{held}"),
+            "same sum": lambda: asked(f"sum{clipped}"),
+            "same mean": lambda: asked(f"avg{clipped}"),
             "sum": lambda: asked("sum(income)"),
             "mean": lambda: asked("avg(income)"),
             "table": lambda: asked(f"{columns}, count(*)", columns),
         }
     if engine == "dask":
-        held = frame["income"].clip(LOWER, UPPER)  # NaN is left out by itself
+        clipped = frame["income"].clip(LOWER, UPPER)  # NaN is left out by itself
         return {
-            "same sum": lambda: float(held.sum().compute()),
-            "same mean": lambda: float(held.mean().compute()),
+            "same sum": lambda: float(clipped.sum().compute()),
+            "same mean": lambda: float(clipped.mean().compute()),
             "count": lambda: float(len(frame)),
             "sum": lambda: float(frame["income"].sum().compute()),
             "mean": lambda: float(frame["income"].mean().compute()),
@@ -260,12 +260,12 @@ def own(engine: str, frame: Any) -> Runs:
         }
     from pyspark.sql import functions as f
 
-    held = frame.where(~f.isnan("income")).select(
+    clipped = frame.where(~f.isnan("income")).select(
         f.least(f.greatest("income", f.lit(LOWER)), f.lit(UPPER)).alias("income")
     )
     return {
-        "same sum": lambda: float(held.agg(f.sum("income")).collect()[0][0]),
-        "same mean": lambda: float(held.agg(f.avg("income")).collect()[0][0]),
+        "same sum": lambda: float(clipped.agg(f.sum("income")).collect()[0][0]),
+        "same mean": lambda: float(clipped.agg(f.avg("income")).collect()[0][0]),
         "count": lambda: float(frame.count()),
         "sum": lambda: float(frame.agg(f.sum("income")).collect()[0][0]),
         "mean": lambda: float(frame.agg(f.avg("income")).collect()[0][0]),
@@ -286,9 +286,9 @@ class InParts:
     def __call__(self) -> float:
         planned = self._query(self._context)
         start = time.perf_counter()
-        found = planned.collect()
+        result = planned.collect()
         self.read = time.perf_counter() - start
-        return float(found["len" if "len" in found.columns else "income"].sum())
+        return float(result["len" if "len" in result.columns else "income"].sum())
 
     def renew(self) -> None:
         """A new budget, which no time is counted for."""
@@ -375,19 +375,19 @@ def contestant(whose: str, engine: str, frame: Any) -> Runs:
     return {"opendp": opendp, "diffprivlib": diffprivlib, "tumult": tumult}[whose](frame)
 
 
-def taken(what: str) -> float:
+def taken(field: str) -> float:
     """The memory of this process and those below it in MB: ``VmRSS``, now, or ``VmHWM``, at most."""
     status = {}
-    for one in Path("/proc").glob("[0-9]*/status"):
+    for path in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
-            lines = dict(line.split(":", 1) for line in one.read_text().splitlines() if ":" in line)
-            status[int(lines["Pid"])] = (int(lines["PPid"]), int(lines.get(what, "0 kB").split()[0]) / 1024)
-    found, below = 0.0, [os.getpid()]
+            lines = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+            status[int(lines["Pid"])] = (int(lines["PPid"]), int(lines.get(field, "0 kB").split()[0]) / 1024)
+    total, below = 0.0, [os.getpid()]
     while below:
         above = below.pop()
-        found += status[above][1]
+        total += status[above][1]
         below += [process for process, (parent, _) in status.items() if parent == above]
-    return found
+    return total
 
 
 def work(name: str, folder: str, answers: IO[str]) -> None:
@@ -400,7 +400,7 @@ def work(name: str, folder: str, answers: IO[str]) -> None:
     if whose in MODULES:
         import_module(MODULES[whose])
     frame = opened(engine or whose, folder)
-    held = taken("VmRSS")
+    baseline = taken("VmRSS")
     runs = contestant(whose, engine, frame)
     for run in runs.values():
         if isinstance(run, InParts):
@@ -422,12 +422,12 @@ def work(name: str, folder: str, answers: IO[str]) -> None:
             known[package] = version(package)
     answer(versions={package: known[package] for package in known if package.split(".")[0] in sys.modules})
     for line in sys.stdin:
-        asked = line.strip()
-        if asked == "memory":
+        request = line.strip()
+        if request == "memory":
             peak = taken("VmHWM")
-            answer(peak=peak, above=peak - held)
+            answer(peak=peak, above=peak - baseline)
             continue
-        run = runs[asked]
+        run = runs[request]
         start, used = time.perf_counter(), time.process_time()
         value = run()
         seconds, used = time.perf_counter() - start, time.process_time() - used
@@ -462,9 +462,9 @@ class Contestant:
                 raise AbsentError(str(reason)) from None
             raise
 
-    def ask(self, what: str) -> dict[str, Any]:
+    def ask(self, request: str) -> dict[str, Any]:
         assert self._process.stdin is not None
-        print(what, file=self._process.stdin, flush=True)
+        print(request, file=self._process.stdin, flush=True)
         return self._answer()
 
     def close(self) -> None:
@@ -477,63 +477,63 @@ class Contestant:
         if not line:
             self._process.wait()
             self._errors.seek(0)
-            said = [text for text in self._errors.read().splitlines() if text.strip()]
-            raise RuntimeError(f"{self.name}: {said[-1] if said else 'it ended'}")
-        found: dict[str, Any] = json.loads(line)
-        return found
+            errors = [text for text in self._errors.read().splitlines() if text.strip()]
+            raise RuntimeError(f"{self.name}: {errors[-1] if errors else 'it ended'}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
 
 @contextlib.contextmanager
 def started(name: str, python: str, folder: Path) -> Iterator[Contestant]:
-    found = Contestant(name, python, folder)
+    runner = Contestant(name, python, folder)
     try:
-        yield found
+        yield runner
     finally:
-        found.close()
+        runner.close()
 
 
-def environment(peer: str, given: str | None, folder: Path | None) -> str:
+def environment(peer: str, interpreter: str | None, folder: Path | None) -> str:
     """The Python of an environment that has a library; made where there is none."""
-    if given is not None:
-        return given
+    if interpreter is not None:
+        return interpreter
     if folder is None:
         raise AbsentError(f"{peer}: no environment; give --{peer}-python or --environments")
     python = folder / peer / "bin" / "python"
-    done = folder / peer / "installed"
-    if not done.exists():
+    marker = folder / peer / "installed"
+    if not marker.exists():
         venv.create(folder / peer, with_pip=True, clear=True)
         command = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES[peer]]
         tried = subprocess.run(command, capture_output=True, text=True, check=False)
         if tried.returncode:
-            said = [line for line in tried.stderr.splitlines() if line.startswith("ERROR")]
-            raise AbsentError(f"{peer}: {said[0] if said else 'pip failed'}")
-        done.touch()
+            errors = [line for line in tried.stderr.splitlines() if line.startswith("ERROR")]
+            raise AbsentError(f"{peer}: {errors[0] if errors else 'pip failed'}")
+        marker.touch()
     return str(python)
 
 
 # ---------------------------------------------------------------- comparisons
 
 
-def versus(mine: Contestant, other: Contestant, asked: str, target: float, rounds: int) -> None:
+def versus(mine: Contestant, other: Contestant, task: str, target: float, rounds: int) -> None:
     """The ratio of two runs, interleaved, after one run of each that is not counted."""
     global missed
-    first = mine.ask(asked)["value"], other.ask(asked)["value"]
+    first = mine.ask(task)["value"], other.ask(task)["value"]
     if abs(first[0] - first[1]) > CLOSE * abs(first[1]):
-        raise RuntimeError(f"{mine.name} and {other.name} answer different questions: {asked}.")
-    pairs = [(mine.ask(asked), other.ask(asked)) for _ in range(rounds)]
-    seconds = [(one["seconds"], two["seconds"]) for one, two in pairs]
+        raise RuntimeError(f"{mine.name} and {other.name} answer different questions: {task}.")
+    pairs = [(mine.ask(task), other.ask(task)) for _ in range(rounds)]
+    seconds = [(left["seconds"], right["seconds"]) for left, right in pairs]
     least = [min(side) for side in zip(*seconds, strict=True)]
-    used = [min(side) for side in zip(*((one["used"], two["used"]) for one, two in pairs), strict=True)]
+    used = [min(side) for side in zip(*((left["used"], right["used"]) for left, right in pairs), strict=True)]
     ratio = least[0] / least[1]
-    held = ratio <= target
-    missed += not held
-    read = min(two["read"] for _, two in pairs)
+    met = ratio <= target
+    missed += not met
+    read = min(right["read"] for _, right in pairs)
     part = "" if read > 0.9 * least[1] else f"  of which {1e3 * read:.0f} ms read the data"
     print(
-        f"  {asked:<12}{1e3 * least[0]:>10.1f}{1e3 * least[1]:>10.1f}{ratio:>9.3f}"
-        f"{statistics.median(one / two for one, two in seconds):>9.3f}"
+        f"  {task:<12}{1e3 * least[0]:>10.1f}{1e3 * least[1]:>10.1f}{ratio:>9.3f}"
+        f"{statistics.median(left / right for left, right in seconds):>9.3f}"
         f"{used[0] / max(used[1], 1e-6):>9.3f}{target:>8.4g}  "
-        f"{'ok' if held else 'MISSED'}{part}",
+        f"{'ok' if met else 'MISSED'}{part}",
         flush=True,
     )
 
@@ -545,13 +545,15 @@ def compared(
     with started(pair[0], pythons[0], folder) as mine, started(pair[1], pythons[1], folder) as other:
         print(
             f"{' / '.join(pair)}: "
-            + "; ".join(", ".join(f"{k} {v}" for k, v in one.versions.items()) for one in (mine, other))
+            + "; ".join(", ".join(f"{k} {v}" for k, v in runner.versions.items()) for runner in (mine, other))
         )
-        for asked, target in targets.items():
-            versus(mine, other, asked, target, rounds)
-        for one in (mine, other):
-            memory = one.ask("memory")
-            print(f"{one.name:<28}memory {memory['peak']:>9.0f} MB, {memory['above']:.0f} MB above its frame")
+        for task, target in targets.items():
+            versus(mine, other, task, target, rounds)
+        for runner in (mine, other):
+            memory = runner.ask("memory")
+            print(
+                f"{runner.name:<28}memory {memory['peak']:>9.0f} MB, {memory['above']:.0f} MB above its frame"
+            )
         if mine.name != "ours: pandas":
             mine.ask("protect")
             print(f"{mine.name:<28}protect{1e3 * min(mine.ask('protect')['seconds'] for _ in '12'):>10.1f}")
@@ -559,14 +561,14 @@ def compared(
 
 def everything(options: argparse.Namespace, folder: Path) -> Iterator[Callable[[], None]]:
     """The comparisons asked for, each to be run by itself."""
-    here, rounds = sys.executable, options.rounds
+    python, rounds = sys.executable, options.rounds
 
     def against(
-        pair: tuple[str, str], peer: str | None, targets: dict[str, float], home: str = here
+        pair: tuple[str, str], peer: str | None, targets: dict[str, float], home: str = python
     ) -> Callable[[], None]:
         def run() -> None:
-            given = None if peer is None else getattr(options, f"{peer}_python")
-            other = home if peer is None else environment(peer, given, options.environments)
+            interpreter = None if peer is None else getattr(options, f"{peer}_python")
+            other = home if peer is None else environment(peer, interpreter, options.environments)
             # a mean of Tumult takes minutes, however few the rows
             compared(pair, (home, other), targets, folder, min(rounds, 2) if peer == "tumult" else rounds)
 
@@ -606,9 +608,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     print(f"{options.rows} rows, {os.cpu_count()} processors, Python {platform.python_version()}")
     print(f"{'':<14}{'ours ms':>10}{'other ms':>10}{'ratio':>9}{'median':>9}{'used':>9}{'target':>8}")
-    with tempfile.TemporaryDirectory() as place:
-        make(options.rows, Path(place))
-        for comparison in everything(options, Path(place)):
+    with tempfile.TemporaryDirectory() as directory:
+        make(options.rows, Path(directory))
+        for comparison in everything(options, Path(directory)):
             try:
                 comparison()
             except AbsentError as reason:

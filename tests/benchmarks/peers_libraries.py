@@ -58,35 +58,35 @@ class Release(NamedTuple):
 Releases: TypeAlias = "dict[str, Release]"
 
 
-def single(found: Any) -> Answer:
-    return [float(found)]
+def single(value: Any) -> Answer:
+    return [float(value)]
 
 
-def cells(found: Any) -> Answer:
-    return [float(one) for one in found.to_numpy().ravel()]
+def cells(result: Any) -> Answer:
+    return [float(cell) for cell in result.to_numpy().ravel()]
 
 
 # ---------------------------------------------------------------- ours
 
 
-def pdprivacy(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+def pdprivacy(folder: Path, request: dict[str, Any], relation: str) -> Releases:
     import pandas as pd
     import pandera.pandas as pa
 
     import pdprivacy as library
 
     frame = pd.read_parquet(folder / "data.parquet")
-    bounds, told = pa.Check.in_range(said["lower"], said["upper"]), {"dp": {}}
+    bounds, metadata = pa.Check.in_range(request["lower"], request["upper"]), {"dp": {}}
     if "pay" in frame:
-        columns = {"pay": pa.Column(float, bounds, nullable=True, metadata=told)}
+        columns = {"pay": pa.Column(float, bounds, nullable=True, metadata=metadata)}
     else:
-        columns = {"age": pa.Column(int, bounds, metadata={"dp": {"bins": said["edges"]}})}
-        for name, labels in said["labels"].items():
-            columns[name] = pa.Column(str, pa.Check.isin(labels), metadata=told)
+        columns = {"age": pa.Column(int, bounds, metadata={"dp": {"bins": request["edges"]}})}
+        for name, labels in request["labels"].items():
+            columns[name] = pa.Column(str, pa.Check.isin(labels), metadata=metadata)
     private = library.protect(
         frame, pa.DataFrameSchema(columns), epsilon=BUDGET, neighbors=relation, on_invalid="clip"
     )
-    epsilon = said["epsilon"]
+    epsilon = request["epsilon"]
 
     def release(call: Callable[[], Any]) -> Release:
         return Release(
@@ -111,7 +111,7 @@ def pdprivacy(folder: Path, said: dict[str, Any], relation: str) -> Releases:
 # ---------------------------------------------------------------- OpenDP
 
 
-def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+def opendp(folder: Path, request: dict[str, Any], relation: str) -> Releases:
     import numpy as np
     import opendp.prelude as dp
     import polars as pl
@@ -119,32 +119,32 @@ def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
     dp.enable_features("contrib")
     frame = pl.read_parquet(folder / "data.parquet")
     known = {"invariant": "lengths"} if relation == "replace_one" else {}
-    margins = [dp.polars.Margin(max_length=said["many"], **known)]
-    epsilon = said["epsilon"]
+    margins = [dp.polars.Margin(max_length=request["many"], **known)]
+    epsilon = request["epsilon"]
 
     def session(**data: Any) -> Callable[[], Any]:
         """A context of many queries, and what it has spent; renewed at times, since its sums take longer."""
-        held: list[Any] = []
+        contexts: list[Any] = []
 
         def context() -> tuple[Any, float]:
-            if not held:
+            if not contexts:
                 unit = dp.unit_of(**{UNITS[relation]: 1})
                 loss = dp.loss_of(epsilon=QUERIES * epsilon)
-                held[:] = [dp.Context.compositor(privacy_unit=unit, privacy_loss=loss, **data)] * QUERIES
-            one = held.pop()
-            return one, float(np.sum(one.current_privacy_loss()))
+                contexts[:] = [dp.Context.compositor(privacy_unit=unit, privacy_loss=loss, **data)] * QUERIES
+            compositor = contexts.pop()
+            return compositor, float(np.sum(compositor.current_privacy_loss()))
 
         return context
 
-    def collected(found: Any) -> Any:
-        return found.collect() if hasattr(found, "collect") else found  # frames are not computed before
+    def collected(result: Any) -> Any:
+        return result.collect() if hasattr(result, "collect") else result  # frames are not computed before
 
     def release(
         context: Callable[[], Any], query: Callable[[Any], Any], read: Callable[[Any], Answer]
     ) -> Release:
         def law() -> Callable[[], Answer]:
-            kept = query(context()[0].query(epsilon=epsilon)).resolve()
-            return lambda: read(collected(context()[0](kept)))
+            resolved = query(context()[0].query(epsilon=epsilon)).resolve()
+            return lambda: read(collected(context()[0](resolved)))
 
         return Release(
             prepare=context,
@@ -154,25 +154,27 @@ def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
             law=law,
         )
 
-    def number(found: Any) -> Answer:
-        return [float(found.item())]
+    def number(result: Any) -> Answer:
+        return [float(result.item())]
 
     tables = session(data=frame.lazy(), margins=margins)
 
     if "pay" in frame.columns:
-        within = (float(said["lower"]), float(said["upper"]))
+        within = (float(request["lower"]), float(request["upper"]))
         return {"mean": release(tables, lambda query: query.select(pl.col("pay").dp.mean(within)), number)}
-    age, bounds = pl.col("age"), (said["lower"], said["upper"])
-    inner = said["edges"][1:-1]
+    age, bounds = pl.col("age"), (request["lower"], request["upper"])
+    inner = request["edges"][1:-1]
     bins = [f"bin {number:02d}" for number in range(len(inner) + 1)]
     keys = pl.LazyFrame({"bin": bins})
-    pairs = [(one, two) for one in said["labels"][TABLE[0]] for two in said["labels"][TABLE[1]]]
+    pairs = [
+        (first, second) for first in request["labels"][TABLE[0]] for second in request["labels"][TABLE[1]]
+    ]
     crossed = pl.LazyFrame(pairs, schema=list(TABLE), orient="row")
 
-    def in_order(by: list[str], wanted: list[Any]) -> Callable[[Any], Answer]:
-        def read(found: Any) -> Answer:
-            counted = {row[:-1]: row[-1] for row in found.select(*by, "len").rows()}
-            return [float(counted[key]) for key in wanted]
+    def in_order(by: list[str], ordered: list[Any]) -> Callable[[Any], Answer]:
+        def read(result: Any) -> Answer:
+            counted = {row[:-1]: row[-1] for row in result.select(*by, "len").rows()}
+            return [float(counted[key]) for key in ordered]
 
         return read
 
@@ -183,7 +185,7 @@ def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
     def table(query: Any) -> Any:
         return query.group_by(*TABLE).agg(dp.len(signed=True)).with_keys(crossed)
 
-    found = {
+    releases = {
         "count": release(
             tables, lambda query: query.filter(pl.col("health") == "no").select(dp.len(signed=True)), number
         ),
@@ -195,27 +197,27 @@ def opendp(folder: Path, said: dict[str, Any], relation: str) -> Releases:
     if relation == "replace_one":
         values = frame["age"].cast(pl.Float64).to_numpy()
         sized = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(values))
-        within = (float(said["lower"]), float(said["upper"]))
-        found["variance"] = release(
+        within = (float(request["lower"]), float(request["upper"]))
+        releases["variance"] = release(
             session(data=values, domain=sized),
             lambda query: query.metric_unbounded().clamp(within).variance(ddof=0).laplace(),
             single,
         )
-    return found
+    return releases
 
 
 # ---------------------------------------------------------------- diffprivlib
 
 
-def diffprivlib(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+def diffprivlib(folder: Path, request: dict[str, Any], relation: str) -> Releases:
     import numpy as np
     import pyarrow.parquet as pq
     from diffprivlib import BudgetAccountant, tools
 
     read = pq.read_table(folder / "data.parquet")
     arrays = {name: read[name].to_numpy() for name in read.column_names}
-    bounds = (said["lower"], said["upper"])
-    epsilon = said["epsilon"]
+    bounds = (request["lower"], request["upper"])
+    epsilon = request["epsilon"]
 
     def release(call: Callable[[Any], Any], read: Callable[[Any], Answer] = single) -> Release:
         return Release(
@@ -226,31 +228,37 @@ def diffprivlib(folder: Path, said: dict[str, Any], relation: str) -> Releases:
         )
 
     def by_bounds(function: Callable[..., Any], values: Any) -> Release:
-        return release(lambda kept: function(values, epsilon=epsilon, bounds=bounds, accountant=kept))
+        return release(
+            lambda accountant: function(values, epsilon=epsilon, bounds=bounds, accountant=accountant)
+        )
 
     if "pay" in arrays:
         pay = arrays["pay"].astype(float)
         return {name: by_bounds(getattr(tools, name), pay) for name in ("mean", "nanmean")}
-    age, health, labels = arrays["age"], arrays["health"], said["labels"]
+    age, health, labels = arrays["age"], arrays["health"], request["labels"]
     # it counts numbers, not labels
-    codes = [sum(k * (arrays[name] == one) for k, one in enumerate(labels[name])) for name in TABLE]
+    codes = [sum(k * (arrays[name] == label) for k, label in enumerate(labels[name])) for name in TABLE]
     sizes = [len(labels[name]) for name in TABLE]
     ends = [(-0.5, size - 0.5) for size in sizes]
 
-    def histogram(kept: Any) -> Any:
-        return tools.histogram(age, epsilon=epsilon, bins=said["edges"], range=bounds, accountant=kept)[0]
+    def histogram(accountant: Any) -> Any:
+        return tools.histogram(
+            age, epsilon=epsilon, bins=request["edges"], range=bounds, accountant=accountant
+        )[0]
 
-    def table(kept: Any) -> Any:
-        return tools.histogram2d(*codes, epsilon=epsilon, bins=sizes, range=ends, accountant=kept)[0]
+    def table(accountant: Any) -> Any:
+        return tools.histogram2d(*codes, epsilon=epsilon, bins=sizes, range=ends, accountant=accountant)[0]
 
-    def listed(found: Any) -> Answer:
-        return [float(one) for one in np.ravel(found)]
+    def listed(result: Any) -> Answer:
+        return [float(number) for number in np.ravel(result)]
 
     counts = {"histogram": release(histogram, listed), "table": release(table, listed)}
     if relation == "add_remove":
         return counts
     return {
-        "count": release(lambda kept: tools.count_nonzero(health == "no", epsilon=epsilon, accountant=kept)),
+        "count": release(
+            lambda accountant: tools.count_nonzero(health == "no", epsilon=epsilon, accountant=accountant)
+        ),
         "sum": by_bounds(tools.sum, age),
         "mean": by_bounds(tools.mean, age),
         "variance": by_bounds(tools.var, age),
@@ -261,26 +269,26 @@ def diffprivlib(folder: Path, said: dict[str, Any], relation: str) -> Releases:
 # ---------------------------------------------------------------- PrivJail
 
 
-def privjail(folder: Path, said: dict[str, Any], relation: str) -> Releases:
+def privjail(folder: Path, request: dict[str, Any], relation: str) -> Releases:
     import privjail as library
     from privjail import pandas as ppd
 
     if relation != "add_remove":
         return {}
-    lower, upper = said["lower"], said["upper"]
+    lower, upper = request["lower"], request["upper"]
     columns: dict[str, Any] = {
         "age": {"type": "int64", "range": [None, None]},
         # the declared range is taken on trust, so that only `clip` makes it true
         "pay": {"type": "float64", "range": [float(lower), float(upper)]},
     }
-    for name, labels in said["labels"].items():
+    for name, labels in request["labels"].items():
         columns[name] = {"type": "category", "categories": labels}
     (folder / "schema.json").write_text(json.dumps(columns))
     library.local_session()
     frame = ppd.read_csv(
         str(folder / "data.csv"), str(folder / "schema.json"), accountant="pure", budget_limit=float(BUDGET)
     )
-    epsilon, accountant = said["epsilon"], frame.accountant
+    epsilon, accountant = request["epsilon"], frame.accountant
 
     def release(call: Callable[[], Any], read: Callable[[Any], Answer] = single) -> Release:
         return Release(
@@ -296,7 +304,7 @@ def privjail(folder: Path, said: dict[str, Any], relation: str) -> Releases:
             "mean": release(lambda: pay.mean(eps=epsilon)),
             "clip(...).mean": release(lambda: pay.clip(lower, upper).mean(eps=epsilon)),
         }
-    edges = [*said["edges"][:-1], upper + 1]  # its last bin leaves out its end
+    edges = [*request["edges"][:-1], upper + 1]  # its last bin leaves out its end
 
     def histogram() -> Any:
         return ppd.cut(frame["age"], edges, right=False).value_counts(sort=False).reveal(eps=epsilon)
@@ -323,12 +331,12 @@ LIBRARIES: dict[str, Callable[[Path, dict[str, Any], str], Releases]] = {
 }
 
 
-def memory(what: str) -> float:
+def memory(field: str) -> float:
     """The memory of this process in MB: ``VmRSS``, now, or ``VmHWM``, at most since `forget`."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(what):
+        if line.startswith(field):
             return int(line.split()[1]) / 1024
-    raise LookupError(what)
+    raise LookupError(field)
 
 
 def forget() -> None:
@@ -377,16 +385,16 @@ class Process:
     def draw(self, name: str, statistic: str, times: int, seconds: float) -> dict[str, Any]:
         """Answers of many releases, and the seconds of one; two at least, however long they take."""
         release = self._opened[name][statistic]
-        one = release.once if release.law is None else release.law()
+        once = release.once if release.law is None else release.law()
         answers: list[Answer] = []
-        taken: list[float] = []
+        durations: list[float] = []
         end = time.perf_counter() + seconds
         while len(answers) < times and (len(answers) < 2 or time.perf_counter() < end):
             start = time.perf_counter()
-            answers.append(one())
-            taken.append(time.perf_counter() - start)
-        again = None if release.law is None else statistics.median(taken)
-        return {"answers": answers, "again": again}
+            answers.append(once())
+            durations.append(time.perf_counter() - start)
+        repeated = None if release.law is None else statistics.median(durations)
+        return {"answers": answers, "again": repeated}
 
 
 def main(library: str) -> None:
@@ -402,12 +410,12 @@ def main(library: str) -> None:
     print(json.dumps(first), file=answers, flush=True)
     process = Process(library)
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            found = getattr(process, asked.pop("do"))(**asked)
+            answer = getattr(process, request.pop("do"))(**request)
         except Exception as error:
-            found = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
-        print(json.dumps(found), file=answers, flush=True)
+            answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pdprivacy import Column, Domain
 def seconds(rows: int, columns: int, runs: int) -> tuple[float, float]:
     """The seconds of a regression of one column on the others, and of the covariance matrix of all."""
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({f"x{place}": rng.random(rows) for place in range(columns)})
+    frame = pd.DataFrame({f"x{index}": rng.random(rows) for index in range(columns)})
     domain = Domain(tuple(Column(name, "float", lower=0, upper=1) for name in frame))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -29,12 +29,12 @@ def seconds(rows: int, columns: int, runs: int) -> tuple[float, float]:
     names = list(frame)
     best = [np.inf, np.inf]
     for _ in range(runs):
-        for place, call in enumerate(
+        for index, call in enumerate(
             (lambda: private.dp.ols(names[0], names[1:], epsilon=1), lambda: frame.cov())
         ):
             start = time.perf_counter()
             call()
-            best[place] = min(best[place], time.perf_counter() - start)
+            best[index] = min(best[index], time.perf_counter() - start)
     return best[0], best[1]
 
 
@@ -43,10 +43,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--columns", type=int, default=10)
     parser.add_argument("--runs", type=int, default=3)
-    given = parser.parse_args()
-    ours, pandas = seconds(given.rows, given.columns, given.runs)
+    options = parser.parse_args()
+    ours, pandas = seconds(options.rows, options.columns, options.runs)
     print(
-        f"{given.rows:,} x {given.columns}: ols {ours:.3f} s, DataFrame.cov {pandas:.3f} s, "
+        f"{options.rows:,} x {options.columns}: ols {ours:.3f} s, DataFrame.cov {pandas:.3f} s, "
         f"ratio {ours / pandas:.2f}"
     )
 

@@ -41,27 +41,27 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def row(what: str, values: list[float], target: float, unit: str = "") -> None:
+def row(label: str, values: list[float], target: float, unit: str = "") -> None:
     """One line of the report: the median of ``values`` against ``target``."""
     global over
     middle = statistics.median(values)
-    held = middle <= target
-    over += not held
+    met = middle <= target
+    over += not met
     spread = f"({min(values):.3f}..{max(values):.3f})"
     print(
-        f"{what:<66}{middle:>9.3f} {unit:<3}{spread:>18}{target:>9.3g}  {'ok' if held else 'over'}",
+        f"{label:<66}{middle:>9.3f} {unit:<3}{spread:>18}{target:>9.3g}  {'ok' if met else 'over'}",
         flush=True,
     )
 
 
 def versus(
-    what: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, rounds: int
+    label: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, rounds: int
 ) -> None:
     """The ratio of two runs, interleaved, after one run of each that is not counted."""
     ours()
     theirs()
     gc.collect()
-    row(what, [seconds(ours) / seconds(theirs) for _ in range(rounds)], target)
+    row(label, [seconds(ours) / seconds(theirs) for _ in range(rounds)], target)
 
 
 # ---------------------------------------------------------------- what a release cannot beat
@@ -74,8 +74,8 @@ def bare_count(codes: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     buffer = np.empty(BLOCK, dtype=np.intp)
     for start in range(0, len(codes[0]), BLOCK):
         block = buffer[: len(codes[0][start : start + BLOCK])]
-        for place, (code, radix) in enumerate(zip(codes, shape, strict=True)):
-            if place == 0:
+        for position, (code, radix) in enumerate(zip(codes, shape, strict=True)):
+            if position == 0:
                 np.copyto(block, code[start : start + BLOCK])
             else:
                 block *= radix
@@ -239,15 +239,15 @@ def small(rounds: int) -> None:
     )
 
 
-def memory(what: str, run: Callable[[], object], cells: int) -> None:
+def memory(label: str, run: Callable[[], object], cells: int) -> None:
     """The peak of what one call allocates, beyond what was there before."""
     gc.collect()
     tracemalloc.start()
-    kept = run()
+    result = run()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    del kept
-    row(what, [peak / 1e6], 8 + 48 * cells / 1e6, "MB")
+    del result
+    row(label, [peak / 1e6], 8 + 48 * cells / 1e6, "MB")
 
 
 def importing(rounds: int) -> None:

@@ -46,14 +46,14 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def report(what: str, value: float, target: float | None, unit: str) -> None:
+def report(label: str, value: float, target: float | None, unit: str) -> None:
     global over
     mark = ""
     if target is not None:
-        held = value <= target
-        over += not held
-        mark = f"target {target:g}  {'ok' if held else 'over'}"
-    print(f"  {what:<62}{value:>12.2f} {unit:<6}{mark}", flush=True)
+        met = value <= target
+        over += not met
+        mark = f"target {target:g}  {'ok' if met else 'over'}"
+    print(f"  {label:<62}{value:>12.2f} {unit:<6}{mark}", flush=True)
 
 
 def table(cells: int, mean: float, shape: float, alpha: float) -> np.ndarray:
@@ -87,8 +87,8 @@ def expected_of_each(counts: np.ndarray, mechanism: Laplace) -> float:
         none, one = np.ones(1), np.zeros(1)
         for count in cell:
             mass = np.exp(j * np.log(count) - count - gammaln(j + 1)) if count else (j == 0) * 1.0
-            there = mass * (1 - q) * (j > 0)
-            one = (np.convolve(one, mass * q) + np.convolve(none, there))[: size + 1]
+            present = mass * (1 - q) * (j > 0)
+            one = (np.convolve(one, mass * q) + np.convolve(none, present))[: size + 1]
             none = np.convolve(none, mass * q)[: size + 1]
         total += one[size] / np.exp(size * np.log(size) - size - gammaln(size + 1))
     return total / len(counts)
@@ -96,11 +96,11 @@ def expected_of_each(counts: np.ndarray, mechanism: Laplace) -> float:
 
 def cell_by_cell(counts: np.ndarray, mechanisms: list[Laplace]) -> dict[str, float]:
     """Seconds for all cells and mechanisms, from two mechanisms or 2,000 cells; what comes out is checked."""
-    some, one = counts[:: max(1, len(counts) // 2000)], mechanisms[len(mechanisms) // 2]
+    some, mechanism = counts[:: max(1, len(counts) // 2000)], mechanisms[len(mechanisms) // 2]
     for function, measure in ((local_of_all, "local"), (expected_of_each, "expected")):
-        assert abs(function(some, one) - risk.dr_ha(some, one, measure)) < 1e-10
+        assert abs(function(some, mechanism) - risk.dr_ha(some, mechanism, measure)) < 1e-10
     local = seconds(lambda: [local_of_all(counts, each) for each in mechanisms[::100]])
-    expected = seconds(lambda: expected_of_each(some, one))
+    expected = seconds(lambda: expected_of_each(some, mechanism))
     return {
         "local": local / len(mechanisms[::100]) * len(mechanisms),
         "expected": expected / len(some) * len(counts) * len(mechanisms),

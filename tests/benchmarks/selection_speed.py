@@ -68,19 +68,19 @@ def main() -> None:
             warnings.simplefilter("ignore")
             private = pd.DataFrame({"x": values}).dp.protect(domain, epsilon=10**6)
         for epsilon in (1, 0.01, TINY):
-            taken, ratio = compare(
+            duration, ratio = compare(
                 lambda private=private, epsilon=epsilon: private.dp.median("x", epsilon=epsilon),
                 lambda values=values: np.sort(values),
             )
             note = "" if ratio <= TARGET or epsilon == TINY else "  over the target"
-            print(f"{name:<18}{epsilon:>10g}{1000 * taken:>8.0f}{ratio:>8.2f}{note}")
+            print(f"{name:<18}{epsilon:>10g}{1000 * duration:>8.0f}{ratio:>8.2f}{note}")
     scores = np.random.default_rng(1).integers(0, 1000, CANDIDATES)
     print(f"\nOne selection of {CANDIDATES:,} candidates\n{'mechanism':<26}{'ms':>8}")
     for mechanism in (PermuteAndFlip(1, 1), ExponentialMechanism(1, 1), NoisyMax(1, 1)):
-        taken = statistics.median(
+        duration = statistics.median(
             seconds(lambda mechanism=mechanism: mechanism.select(scores, source(None))) for _ in range(ROUNDS)
         )
-        print(f"{mechanism.name:<26}{1000 * taken:>8.1f}")
+        print(f"{mechanism.name:<26}{1000 * duration:>8.1f}")
 
 
 if __name__ == "__main__":

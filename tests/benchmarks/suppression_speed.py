@@ -44,7 +44,7 @@ def megabytes(run: Callable[[], object]) -> float:
     return peak / 2**20
 
 
-def versus(what: str, ours: Callable[[], object], theirs: Callable[[], object], target: float) -> None:
+def versus(label: str, ours: Callable[[], object], theirs: Callable[[], object], target: float) -> None:
     """The ratio of two runs, interleaved, after one run of each that is not counted."""
     global over
     ours()
@@ -53,10 +53,10 @@ def versus(what: str, ours: Callable[[], object], theirs: Callable[[], object], 
     ratios = [mine / other for mine, other in runs]
     middle = statistics.median(ratios)
     over += middle > target
-    taken = statistics.median(mine for mine, _ in runs)
+    duration = statistics.median(mine for mine, _ in runs)
     spread = f"({min(ratios):.2f}..{max(ratios):.2f})"
     print(
-        f"{what:<46}{taken:>8.3f} s{middle:>9.2f} {spread:>16}{target:>8g}"
+        f"{label:<46}{duration:>8.3f} s{middle:>9.2f} {spread:>16}{target:>8g}"
         f"  {'ok' if middle <= target else 'over':<5}{megabytes(ours):>7.0f} MiB",
         flush=True,
     )

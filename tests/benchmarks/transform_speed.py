@@ -67,7 +67,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def versus(
-    what: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, rounds: int
+    label: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, rounds: int
 ) -> None:
     """The ratio of two runs, interleaved, after one run of each that is not counted."""
     global missed
@@ -76,10 +76,10 @@ def versus(
     gc.collect()
     ratios = [seconds(ours) / seconds(theirs) for _ in range(rounds)]
     middle = statistics.median(ratios)
-    held = middle <= target
-    missed += not held
+    met = middle <= target
+    missed += not met
     spread = f"({min(ratios):.3f}..{max(ratios):.3f})"
-    print(f"{what:<76}{middle:>8.3f}{spread:>18}{target:>8.3g}  {'ok' if held else 'MISSED'}", flush=True)
+    print(f"{label:<76}{middle:>8.3f}{spread:>18}{target:>8.3g}  {'ok' if met else 'MISSED'}", flush=True)
 
 
 def records(rows: int) -> pd.DataFrame:
@@ -113,9 +113,9 @@ def masks(frame: pd.DataFrame, rounds: int) -> None:
 
 
 def steps(frame: pd.DataFrame, rounds: int) -> None:
-    def line(what: str, step: transform.Transform, theirs: Callable[[], object]) -> None:
+    def line(label: str, step: transform.Transform, theirs: Callable[[], object]) -> None:
         assert step.columns is not None
-        versus(what, lambda: step.made(frame), theirs, WHOLE, rounds)
+        versus(label, lambda: step.made(frame), theirs, WHOLE, rounds)
 
     numbers = frame[["age", "income"]]
     line(
@@ -126,7 +126,7 @@ def steps(frame: pd.DataFrame, rounds: int) -> None:
     line(
         "assign / DataFrame.assign of the same arithmetic",
         transform.assign(DOMAIN, {"new": "income * 2 + age / 3"}),
-        lambda: frame.assign(new=lambda one: one.income * 2 + one.age / 3)["new"],
+        lambda: frame.assign(new=lambda table: table.income * 2 + table.age / 3)["new"],
     )
     edges = [17, 30, 45, 65]
     line("cut / pandas.cut", transform.cut(DOMAIN, "age", edges), lambda: pd.cut(frame["age"], edges))
@@ -168,14 +168,14 @@ def declarations(rounds: int) -> None:
     """Steps of a declaration ten times as large, which may take ten times as long, not a hundred times."""
 
     def made(size: int) -> list[Callable[[], object]]:
-        labels = tuple(f"l{place}" for place in range(size))
+        labels = tuple(f"l{number}" for number in range(size))
         domain = Domain((Column("c", "category", categories=labels),))
-        wide = Domain(tuple(Column(f"v{place}", "float", lower=0, upper=1) for place in range(size // 4)))
+        wide = Domain(tuple(Column(f"v{number}", "float", lower=0, upper=1) for number in range(size // 4)))
         return [
             lambda: transform.query(domain, f"c in {list(labels)}"),
             lambda: transform.query(domain, " or ".join(f"c == {label!r}" for label in labels[:500])),
             lambda: transform.recode(domain, "c", {label: f"{label}x" for label in labels}),
-            lambda: transform.assign(wide, {f"n{place}": "v1 + v2" for place in range(200)}),
+            lambda: transform.assign(wide, {f"n{number}": "v1 + v2" for number in range(200)}),
         ]
 
     names = ("query, in all labels", "query, 500 conditions", "recode of all labels", "200 new columns")

@@ -44,7 +44,7 @@ def run(capsys) -> Callable[..., Done]:
 
     def run(*arguments: object) -> Done:
         capsys.readouterr()
-        return Done(main([str(one) for one in arguments]), *capsys.readouterr())
+        return Done(main([str(argument) for argument in arguments]), *capsys.readouterr())
 
     return run
 
@@ -80,28 +80,28 @@ print(json.dumps(told))
 """
 
 
-def processes(given: list[list[object]], **environment: str) -> list[Done]:
+def processes(calls: list[list[object]], **environment: str) -> list[Done]:
     """The command line in processes of their own, each after where its output goes.
 
     That is a file, or "broken", a pipe that nobody reads, or else it is read.
     """
-    arguments = json.dumps([[str(one) for one in some] for some in given])
-    done = subprocess.run(
+    arguments = json.dumps([[str(item) for item in some] for some in calls])
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", "-c", PROCESSES, arguments],
         env={**os.environ, **environment}, capture_output=True, encoding="utf-8", timeout=HANG, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    return [Done(*one) for one in json.loads(done.stdout)]
+    assert (process.returncode, process.stderr) == (0, "")
+    return [Done(*item) for item in json.loads(process.stdout)]
 
 
-def failed(done: Done, code: int) -> str:
+def failed(result: Done, code: int) -> str:
     """The error of a failed command: one line, and no traceback."""
-    assert done.returncode == code, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert done.stderr.endswith("\n")
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
 
 
 @pytest.fixture
@@ -109,16 +109,16 @@ def path(tmp_path) -> Path:
     return filled(tmp_path / "budget.db")
 
 
-def filled(place: Path) -> Path:
+def filled(file: Path) -> Path:
     """A ledger of three budgets: two charges, one of them answered; a charge by rho; none."""
-    ledger = pdprivacy.Ledger(place)
+    ledger = pdprivacy.Ledger(file)
     budget = ledger.open(NAME, Approx(2, 1e-6))
     budget.answered(budget.charge(Pure("1/3"), "mean of age", "laplace", release_id="week 1").number, 0.25)
     budget.charge(Pure(0.1), "count where (region == 'süd')", "geometric")
     ledger.open("rho", ZCDP(1)).charge(ZCDP(0.125), "count\nwith \x1b[31mred", "gaussian")
     ledger.open("untouched", Pure(1))
     ledger.close()
-    return place
+    return file
 
 
 @pytest.fixture
@@ -128,14 +128,14 @@ def tampered(path) -> Path:
 
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode=MEMORY")
-    held = connection.execute(
+    rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE name = 'records_stay_the_same'"
     ).fetchall()
     connection.execute("DROP TRIGGER records_stay_the_same")
     connection.execute(
         """UPDATE records SET body = replace(body, '"1/10"', '"1/11"') WHERE kind = 'charge'"""
     )
-    for _, statement in held:
+    for _, statement in rows:
         connection.execute(statement)
     connection.commit()
     connection.close()
@@ -146,9 +146,9 @@ def tampered(path) -> Path:
 
 
 def test_show_gives_one_line_per_budget(run, path):
-    done = run("ledger", "show", path)
-    assert (done.returncode, done.stderr) == (0, "")
-    head, *lines = [re.split(r"  +", line) for line in done.stdout.splitlines()]
+    result = run("ledger", "show", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    head, *lines = [re.split(r"  +", line) for line in result.stdout.splitlines()]
     assert [dict(zip(head, line, strict=True)) for line in lines] == [
         {
             "name": NAME, "currency": "epsilon", "total": "2", "spent": "0.433334", "left": "1.56666",
@@ -169,10 +169,10 @@ def test_show_gives_one_line_per_budget(run, path):
 
 
 def test_show_of_a_name_is_the_budget_as_it_shows_itself(run, path):
-    done = run("ledger", "show", path, "--name", NAME)
-    assert done.returncode == 0
-    assert done.stdout == repr(pdprivacy.Ledger(path).budget(NAME)) + "\n"
-    assert "count where (region == 'süd')" in done.stdout
+    result = run("ledger", "show", path, "--name", NAME)
+    assert result.returncode == 0
+    assert result.stdout == repr(pdprivacy.Ledger(path).budget(NAME)) + "\n"
+    assert "count where (region == 'süd')" in result.stdout
 
 
 def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
@@ -180,44 +180,46 @@ def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "MOST_ROWS", 5)
     for number in range(8):
         budget.charge(Pure(1), f"count {number}")
-    done = run("ledger", "show", tmp_path / "many.db", "--name", "many")
-    assert len(done.stdout.splitlines()) == 4 + 8
-    assert "count 7" in done.stdout.splitlines()[-1]
+    result = run("ledger", "show", tmp_path / "many.db", "--name", "many")
+    assert len(result.stdout.splitlines()) == 4 + 8
+    assert "count 7" in result.stdout.splitlines()[-1]
 
 
 def test_what_could_move_a_cursor_is_spelled_out(run, path):
-    done = run("ledger", "show", path, "--name", "rho")
-    assert r"count\nwith \x1b[31mred" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert len(done.stdout.splitlines()) == 4 + 1
+    result = run("ledger", "show", path, "--name", "rho")
+    assert r"count\nwith \x1b[31mred" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert len(result.stdout.splitlines()) == 4 + 1
 
 
 @pytest.mark.full
 @POSIX
 def test_names_are_escaped_where_the_output_is_ascii(path):
-    given = [["show"], ["show", "--name", NAME], ["audit"], ["export"], ["show", "--name", "süd"]]
-    done = processes([["", "ledger", first, path, *more] for first, *more in given], PYTHONIOENCODING="ascii")
-    for one in done[:4]:
-        assert (one.returncode, one.stderr) == (0, "")
-        assert one.stdout.isascii()
-    assert r"Erhebung \xe4\u2013\u03a9 2026" in done[0].stdout
-    assert r"'s\xfcd'" in failed(done[4], 2)
+    calls = [["show"], ["show", "--name", NAME], ["audit"], ["export"], ["show", "--name", "süd"]]
+    results = processes(
+        [["", "ledger", first, path, *more] for first, *more in calls], PYTHONIOENCODING="ascii"
+    )
+    for result in results[:4]:
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.isascii()
+    assert r"Erhebung \xe4\u2013\u03a9 2026" in results[0].stdout
+    assert r"'s\xfcd'" in failed(results[4], 2)
 
 
 # audit
 
 
 def test_audit_finds_no_fault_and_gives_the_head(run, path):
-    done = run("ledger", "audit", path)
-    assert (done.returncode, done.stderr) == (0, "")
-    found, head = done.stdout.splitlines()
+    result = run("ledger", "audit", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    summary, head = result.stdout.splitlines()
     ledger = pdprivacy.Ledger(path)
-    assert found == "No fault found: records 8, budgets 3, charges 3, unanswered 2"
+    assert summary == "No fault found: records 8, budgets 3, charges 3, unanswered 2"
     assert head == f"head {ledger.head}"
     ledger.budget(NAME).charge(Pure(0.1), "one more")
-    again = run("ledger", "audit", path, "--head", head.removeprefix("head "))
-    assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout.splitlines()[1] == f"head {ledger.head}" != head
+    repeated = run("ledger", "audit", path, "--head", head.removeprefix("head "))
+    assert (repeated.returncode, repeated.stderr) == (0, "")
+    assert repeated.stdout.splitlines()[1] == f"head {ledger.head}" != head
 
 
 def test_audit_tells_tampering_by_its_exit_code(run, tampered):
@@ -258,11 +260,11 @@ def lines_of(text: str) -> list[dict]:
 
 
 def test_the_chain_can_be_verified_from_an_export_alone(run, path):
-    done = run("ledger", "export", path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii()
+    result = run("ledger", "export", path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.isascii()
     before = bytes(32)
-    for number, record in enumerate(lines_of(done.stdout), 1):
+    for number, record in enumerate(lines_of(result.stdout), 1):
         assert list(record) == ["number", "budget", "kind", "release", "body", "hash"]
         body = json.dumps(record["body"], sort_keys=True, separators=(",", ":"))
         before = blake2b(before + number.to_bytes(8, "big") + body.encode(), digest_size=32).digest()
@@ -275,24 +277,24 @@ def test_the_chain_can_be_verified_from_an_export_alone(run, path):
 
 def test_export_of_a_name_has_its_records_alone(run, path):
     everything = lines_of(run("ledger", "export", path).stdout)
-    found = lines_of(run("ledger", "export", path, "--name", NAME).stdout)
-    assert found == [record for record in everything if record["budget"] == NAME]
-    assert [record["kind"] for record in found] == ["open", "charge", "answer", "charge"]
-    assert found[1]["release"] == "week 1"
-    assert found[2]["body"]["dr_ha"] == 0.25
+    selected = lines_of(run("ledger", "export", path, "--name", NAME).stdout)
+    assert selected == [record for record in everything if record["budget"] == NAME]
+    assert [record["kind"] for record in selected] == ["open", "charge", "answer", "charge"]
+    assert selected[1]["release"] == "week 1"
+    assert selected[2]["body"]["dr_ha"] == 0.25
 
 
 def test_export_to_a_file_is_the_same_and_replaces_none(run, path, tmp_path):
-    place = tmp_path / "records.jsonl"
-    done = run("ledger", "export", path, "--output", place)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    content = place.read_bytes()
+    target = tmp_path / "records.jsonl"
+    result = run("ledger", "export", path, "--output", target)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    content = target.read_bytes()
     assert content.decode() == run("ledger", "export", path).stdout
     assert "exists already. Nothing was exported." in failed(
-        run("ledger", "export", path, "--output", place), 2
+        run("ledger", "export", path, "--output", target), 2
     )
     assert "exists already" in failed(run("ledger", "export", path, "--output", path), 2)
-    assert place.read_bytes() == content
+    assert target.read_bytes() == content
     assert "cannot be written" in failed(run("ledger", "export", path, "--output", tmp_path / "no" / "x"), 2)
 
 
@@ -301,9 +303,9 @@ def test_an_export_that_fails_leaves_no_file(path, tmp_path, capsys, monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command_line, "_json", stop)
-    place = tmp_path / "records.jsonl"
-    assert main(["ledger", "export", str(path), "--output", str(place)]) == 130
-    assert not place.exists()
+    target = tmp_path / "records.jsonl"
+    assert main(["ledger", "export", str(path), "--output", str(target)]) == 130
+    assert not target.exists()
     assert capsys.readouterr().err == "Interrupted.\n"
 
 
@@ -374,10 +376,10 @@ def test_a_secret_in_a_url_is_not_repeated(run, tmp_path):
     ids=" ".join,
 )
 def test_an_unknown_command_is_explained(run, arguments):
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: python -m pdprivacy")
-    assert "Traceback" not in done.stderr
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: python -m pdprivacy")
+    assert "Traceback" not in result.stderr
 
 
 def test_the_commands_that_the_documentation_shows_are_commands(run, path, tmp_path, monkeypatch):
@@ -388,19 +390,19 @@ def test_the_commands_that_the_documentation_shows_are_commands(run, path, tmp_p
     ledger.open("survey-2026", Pure(1))
     for line in lines:
         arguments = [
-            ledger.head if one.endswith("...") else one for one in shlex.split(line, comments=True)[3:]
+            ledger.head if word.endswith("...") else word for word in shlex.split(line, comments=True)[3:]
         ]
         assert run(*arguments)[::2] == (0, ""), line
     assert len(lines) == 4
 
 
 def test_a_budget_is_named_by_place_or_by_option(run, path):
-    shown = run("ledger", "show", path, "rho")
-    assert (shown.returncode, shown.stderr) == (0, "")
+    result = run("ledger", "show", path, "rho")
+    assert (result.returncode, result.stderr) == (0, "")
     assert (
-        shown == run("ledger", "show", path, "--name", "rho") == run("ledger", "show", "--name", "rho", path)
+        result == run("ledger", "show", path, "--name", "rho") == run("ledger", "show", "--name", "rho", path)
     )
-    assert shown.stdout != run("ledger", "show", path).stdout
+    assert result.stdout != run("ledger", "show", path).stdout
     assert (
         run("ledger", "export", path, "rho").stdout == run("ledger", "export", path, "--name", "rho").stdout
     )
@@ -408,13 +410,13 @@ def test_a_budget_is_named_by_place_or_by_option(run, path):
 
 
 def test_errors_hint_at_command_lines(run, path, tmp_path):
-    told = {
+    errors = {
         "no ledger": failed(run("ledger", "show", tmp_path / "none.db"), 2),
         "no budget": failed(run("ledger", "show", path, "none"), 2),
         "no file": failed(run("ledger", "show", ":memory:"), 2),
         "no server": failed(run("ledger", "show", "mysql://host/base"), 2),
     }
-    for case, text in told.items():
+    for case, text in errors.items():
         assert "Hint: " in text, case
         assert "pdprivacy ledger show" in text, case
         assert not [call for call in ("df.dp", "Ledger(", "Budget(", "protect(") if call in text], case
@@ -444,9 +446,9 @@ def test_the_console_script_is_the_command_line(monkeypatch, capsys):
 
 
 def test_help_is_there(run):
-    done = run("ledger", "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert all(name in done.stdout for name in ("show", "audit", "export"))
+    result = run("ledger", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert all(name in result.stdout for name in ("show", "audit", "export"))
 
 
 # Outputs that take nothing, and interrupts.
@@ -457,29 +459,29 @@ def unwritten(tmp_path_factory) -> dict[tuple[str, str], Done]:
     """The outcome of each command where nothing could be written, by place."""
     path = filled(tmp_path_factory.mktemp("unwritten") / "budget.db")
     names = {"show": ["show", path], "audit": ["audit", path], "export": ["export", path]}
-    given = {("broken", name): some for name, some in (names | {"help": ["show", path, "--help"]}).items()}
+    calls = {("broken", name): some for name, some in (names | {"help": ["show", path, "--help"]}).items()}
     if Path("/dev/full").exists():
-        given |= {("/dev/full", name): some for name, some in names.items()}
-    done = processes([[place, "ledger", *some] for (place, _), some in given.items()])
-    return dict(zip(given, done, strict=True))
+        calls |= {("/dev/full", name): some for name, some in names.items()}
+    results = processes([[output, "ledger", *some] for (output, _), some in calls.items()])
+    return dict(zip(calls, results, strict=True))
 
 
 @pytest.mark.full
 @POSIX
 @pytest.mark.parametrize("name", ["show", "audit", "export", "help"])
 def test_a_pipe_that_nobody_reads_is_no_error(unwritten, name):
-    done = unwritten["broken", name]
-    assert done.stderr == ""
-    assert done.returncode in ((0, 141) if name == "help" else (141,))  # argparse may drop it by itself
+    result = unwritten["broken", name]
+    assert result.stderr == ""
+    assert result.returncode in ((0, 141) if name == "help" else (141,))  # argparse may drop it by itself
 
 
 @pytest.mark.full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("name", ["show", "audit", "export"])
 def test_an_output_that_is_full_is_told(unwritten, name):
-    done = unwritten["/dev/full", name]
-    assert done.returncode == 2
-    assert done.stderr == "The output could not be written: No space left on device.\n"
+    result = unwritten["/dev/full", name]
+    assert result.returncode == 2
+    assert result.stderr == "The output could not be written: No space left on device.\n"
 
 
 @pytest.mark.full
@@ -487,15 +489,15 @@ def test_an_output_that_is_full_is_told(unwritten, name):
 def test_outputs_that_are_closed_are_told(path):
     audit = '"$0" -m pdprivacy ledger audit "$1"'
     script = f"{audit} >&-; echo $?; {audit} >&- 2>&-; echo $?"
-    done = subprocess.run(
+    process = subprocess.run(
         ["sh", "-c", script, sys.executable, str(path)],
         capture_output=True,
         text=True,
         timeout=HANG,
         check=True,
     )
-    assert done.stdout.split() == ["2", "2"]
-    assert done.stderr == "There is no output to write to.\n"
+    assert process.stdout.split() == ["2", "2"]
+    assert process.stderr == "There is no output to write to.\n"
 
 
 @pytest.mark.full
@@ -506,9 +508,9 @@ def test_an_interrupt_is_quiet(path):
         "command._audit = lambda *given: os.kill(os.getpid(), signal.SIGINT) or signal.pause();"
         "sys.exit(command.main(sys.argv[1:]))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "ledger", "audit", str(path)],
         capture_output=True, text=True, timeout=HANG, check=False,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "Interrupted.\n")

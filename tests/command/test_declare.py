@@ -59,9 +59,9 @@ def run(capsys):
 
 @pytest.fixture
 def table(tmp_path) -> Path:
-    place = tmp_path / "table.csv"
-    place.write_text(TABLE)
-    return place
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    return path
 
 
 def schema_of(text: str) -> pa.DataFrameSchema:
@@ -106,21 +106,21 @@ def of_cells(text: str, **options) -> dict[str, str]:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "table.csv")
-        place.write_text(text, encoding="utf-8", newline="")
-        return dict(declare.of_csv(str(place), **options))
+        path = Path(folder, "table.csv")
+        path.write_text(text, encoding="utf-8", newline="")
+        return dict(declare.of_csv(str(path), **options))
 
 
 # ------------------------------------------------------------------ names and kinds, and nothing else
 
 
 def test_a_skeleton_holds_names_kinds_and_blanks(run, table):
-    done = run(table)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert kinds_of(done.stdout) == KINDS
+    result = run(table)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert kinds_of(result.stdout) == KINDS
     for cell in ("31", "54", "1200", "900", "north", "south"):
-        assert cell not in done.stdout
-    assert "in all rows" in done.stdout
+        assert cell not in result.stdout
+    assert "in all rows" in result.stdout
 
 
 def test_the_file_says_what_it_tells_of_the_data_and_what_it_does_not(run, table):
@@ -160,13 +160,13 @@ def drawn(data, names: list[str], kinds: list[str]) -> str:
 
 @given(st.data(), st.lists(st.sampled_from(sorted(_CELLS)), min_size=2, max_size=4), st.integers(1, 3))
 def test_tables_of_the_same_names_and_kinds_have_the_same_skeleton(data, kinds, at_once):
-    names = [f"column {place}" for place in range(len(kinds))]
+    names = [f"column {number}" for number in range(len(kinds))]
     texts = []
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(declare, "ROWS_AT_ONCE", at_once)
-            found = of_cells(drawn(data, names, kinds))
-        texts.append(skeleton(found.items(), "read"))
+            by_name = of_cells(drawn(data, names, kinds))
+        texts.append(skeleton(by_name.items(), "read"))
     assert texts[0] == texts[1] == skeleton(zip(names, kinds, strict=True), "read")
 
 
@@ -214,25 +214,25 @@ def test_a_table_is_read_in_pieces(run, table, monkeypatch):
 
 
 def test_the_first_rows_alone_are_read_where_that_is_asked(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("a,b\n1,2\n3,4\nx,y\n")
-    done = run(place, "--rows", 2)
-    assert kinds_of(done.stdout) == {"a": "number", "b": "number"}
-    assert "in the first 2 rows" in done.stdout
-    assert kinds_of(run(place).stdout) == {"a": "text", "b": "text"}
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,2\n3,4\nx,y\n")
+    result = run(path, "--rows", 2)
+    assert kinds_of(result.stdout) == {"a": "number", "b": "number"}
+    assert "in the first 2 rows" in result.stdout
+    assert kinds_of(run(path).stdout) == {"a": "text", "b": "text"}
 
 
 def test_a_table_without_rows_is_of_texts(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("a,b\n")
-    assert kinds_of(run(place).stdout) == {"a": "text", "b": "text"}
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n")
+    assert kinds_of(run(path).stdout) == {"a": "text", "b": "text"}
 
 
 def test_no_column_is_taken_for_an_identifier(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("person_id,ssn,email\n1,2,a\n")
-    assert kinds_of(run(place).stdout) == {"person_id": "number", "ssn": "number", "email": "text"}
-    assert "identifier" not in run(place).stdout.replace("quasi_identifier", "")
+    path = tmp_path / "table.csv"
+    path.write_text("person_id,ssn,email\n1,2,a\n")
+    assert kinds_of(run(path).stdout) == {"person_id": "number", "ssn": "number", "email": "text"}
+    assert "identifier" not in run(path).stdout.replace("quasi_identifier", "")
 
 
 NAMED = "person_id,email,birthdate,visit_date,updated_at,region,identity,band,age,day\n1,a,b,c,d,e,f,g,2,3\n"
@@ -245,20 +245,20 @@ def hints(text: str) -> dict[str, str]:
 
 
 def test_names_and_kinds_alone_hint_at_persons_and_dates(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text(NAMED)
-    found = hints(run(place).stdout)
-    assert set(found) == {"person_id", "email", "birthdate", "visit_date", "updated_at"}
-    assert 'unit="person_id", max_rows=' in found["person_id"]
-    assert '--dates "visit_date"' in found["visit_date"]
-    place.write_text(NAMED.replace(",c,", ",2024-05-06,").replace(",b,", ",1980-01-01,"))
-    assert hints(run(place).stdout) == found  # whatever the cells are
+    path = tmp_path / "table.csv"
+    path.write_text(NAMED)
+    hinted = hints(run(path).stdout)
+    assert set(hinted) == {"person_id", "email", "birthdate", "visit_date", "updated_at"}
+    assert 'unit="person_id", max_rows=' in hinted["person_id"]
+    assert '--dates "visit_date"' in hinted["visit_date"]
+    path.write_text(NAMED.replace(",c,", ",2024-05-06,").replace(",b,", ",1980-01-01,"))
+    assert hints(run(path).stdout) == hinted  # whatever the cells are
 
 
 def test_columns_of_dates_are_declared_between_dates(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text(NAMED)
-    text = run(place, "--dates", "visit_date", "--dates", "updated_at").stdout
+    path = tmp_path / "table.csv"
+    path.write_text(NAMED)
+    text = run(path, "--dates", "visit_date", "--dates", "updated_at").stdout
     columns = schema_of(text).columns
     for name, column in columns.items():
         assert (str(column.dtype) == "datetime64[ns]") == (name in ("visit_date", "updated_at"))
@@ -266,21 +266,21 @@ def test_columns_of_dates_are_declared_between_dates(run, tmp_path):
         "greater_than_or_equal_to", "less_than_or_equal_to"
     }  # fmt: skip
     assert 'pd.to_datetime(df[NAME], format="%Y-%m-%d", errors="coerce")' in text
-    assert "pd.to_datetime" not in run(place).stdout
+    assert "pd.to_datetime" not in run(path).stdout
     only = pa.DataFrameSchema({"visit_date": columns["visit_date"]})
     assert 'pa.Check.ge(pd.Timestamp("2020-01-01"))' in refused(lambda: pdprivacy.read_schema(only)).hint
-    assert "'--dates' names no column of the file (got 'left')" in failed(run(place, "--dates", "left"))
+    assert "'--dates' names no column of the file (got 'left')" in failed(run(path, "--dates", "left"))
 
 
 def test_a_decimal_comma_makes_numbers(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("pay;share;word\n1200,5;0,25;a,b\n900;1;c\n")
-    comma = kinds_of(run(place, "--sep", ";", "--decimal", ",").stdout)
+    path = tmp_path / "table.csv"
+    path.write_text("pay;share;word\n1200,5;0,25;a,b\n900;1;c\n")
+    comma = kinds_of(run(path, "--sep", ";", "--decimal", ",").stdout)
     assert comma == {"pay": "number", "share": "number", "word": "text"}
-    assert kinds_of(run(place, "--sep", ";").stdout)["pay"] == "text"
-    assert '--sep ";" --decimal ","' in failed(run(place, "--decimal", ","))
+    assert kinds_of(run(path, "--sep", ";").stdout)["pay"] == "text"
+    assert '--sep ";" --decimal ","' in failed(run(path, "--decimal", ","))
     for sign in ("", ",,", "1", "-", "x"):
-        assert "'--decimal' must be one sign" in failed(run(place, "--sep", ";", f"--decimal={sign}"))
+        assert "'--decimal' must be one sign" in failed(run(path, "--sep", ";", f"--decimal={sign}"))
 
 
 # ------------------------------------------------------------------ blanks
@@ -310,13 +310,13 @@ def test_a_skeleton_that_is_not_filled_in_is_refused_by_the_names_of_columns(run
 def test_every_single_blank_is_found(run, table, on_invalid):
     text = run(table).stdout
     head, body = text.split("import pandera")
-    places = [found.span() for found in re.finditer(r"\.\.\.", body)]
-    assert len(places) == 2 * 3 + 1
-    for start, end in places:
+    spans = [match.span() for match in re.finditer(r"\.\.\.", body)]
+    assert len(spans) == 2 * 3 + 1
+    for start, end in spans:
         marked = f"{body[:start]}BLANK{body[end:]}"
-        one = head + "import pandera" + filled(re.sub(r"\((\[?)\.\.\.", r"(\g<1>0", marked))
-        one = one.replace("[0]", '["north", "south"]').replace("ge(0)", "ge(0)").replace("le(0)", "le(9e9)")
-        schema = schema_of(one.replace("BLANK", "..."))
+        code = head + "import pandera" + filled(re.sub(r"\((\[?)\.\.\.", r"(\g<1>0", marked))
+        code = code.replace("[0]", '["north", "south"]').replace("ge(0)", "ge(0)").replace("le(0)", "le(9e9)")
+        schema = schema_of(code.replace("BLANK", "..."))
         (name,) = [name for name in KINDS if f'"{name}"' in body[:start].splitlines()[-1]]
         protect = partial(pd.read_csv(table).dp.protect, schema, epsilon=1, on_invalid=on_invalid)
         error = refused(protect)
@@ -384,17 +384,17 @@ ODD = [
 
 
 def test_odd_names_are_written_as_pandas_reads_them(run, tmp_path):
-    place = tmp_path / "table.csv"
-    with place.open("w", encoding="utf-8", newline="") as file:
+    path = tmp_path / "table.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([ODD, ["1"] * len(ODD)])
-    text = run(place).stdout
-    assert names_in(text) == list(pd.read_csv(place).columns) == ODD
+    text = run(path).stdout
+    assert names_in(text) == list(pd.read_csv(path).columns) == ODD
 
 
 @pytest.mark.full
 def test_names_are_written_so_that_python_reads_them_whatever_the_output_is(tmp_path):
-    place = tmp_path / "table.csv"
-    with place.open("w", encoding="utf-8", newline="") as file:
+    path = tmp_path / "table.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([ODD, ["1"] * len(ODD)])
     # the process begins with ASCII; the others are what it would begin with elsewhere
     code = """
@@ -408,12 +408,12 @@ for encoding in ("latin-1", "cp1252", "utf-8"):
     print(end="\\0", flush=True)
 sys.exit(main(sys.argv[1:]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, "declare", str(place)],
+    process = subprocess.run(
+        [sys.executable, "-c", code, "declare", str(path)],
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         capture_output=True, timeout=120, check=True,
     )  # fmt: skip
-    texts = done.stdout.decode("utf-8").split("\0")
+    texts = process.stdout.decode("utf-8").split("\0")
     assert len(texts) == 4
     for text in texts:
         assert names_in(text) == ODD
@@ -425,7 +425,7 @@ def test_any_names_are_those_of_pandas_or_refused(names):
     csv.writer(written).writerows([names, ["1"] * len(names)])
     try:
         text = written.getvalue()
-        found = of_cells(text, header=True)
+        columns = of_cells(text, header=True)
     except (ParameterError, UnicodeEncodeError):
         assert (
             "\0" in text or "\ufffd" in text or not text.isascii() or text.count("\r") + text.count("\n") > 4
@@ -433,7 +433,7 @@ def test_any_names_are_those_of_pandas_or_refused(names):
         return
     read = pd.read_csv(io.StringIO(text))
     if isinstance(read.index, pd.RangeIndex):
-        assert names_in(skeleton(found.items(), "")) == list(read.columns) == list(found)
+        assert names_in(skeleton(columns.items(), "")) == list(read.columns) == list(columns)
 
 
 @pytest.mark.parametrize("header", [(), ("--header",)], ids=["plain", "header"])
@@ -447,21 +447,23 @@ def test_any_names_are_those_of_pandas_or_refused(names):
     ids=["a quote left open", "other ends of lines", "another encoding"],
 )
 def test_cells_that_were_read_as_names_are_not_shown(run, tmp_path, text, options, header):
-    place = tmp_path / "table.csv"
-    place.write_text(text)
-    done = run(place, *options, *header)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "Hint: " in done.stderr
-    assert not [one for one in ("CANARY", "Ann", text.encode().decode("cp037")[:9]) if one in done.stderr]
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    result = run(path, *options, *header)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "Hint: " in result.stderr
+    assert not [
+        canary for canary in ("CANARY", "Ann", text.encode().decode("cp037")[:9]) if canary in result.stderr
+    ]
 
 
 def test_names_that_repeat_or_are_missing_are_those_that_pandas_gives(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("a,a,,a.1,\n1,2,3,4,5\n")
-    found = names_in(run(place).stdout)
-    assert found == list(pd.read_csv(place).columns)
-    assert len(set(found)) == 5
+    path = tmp_path / "table.csv"
+    path.write_text("a,a,,a.1,\n1,2,3,4,5\n")
+    names = names_in(run(path).stdout)
+    assert names == list(pd.read_csv(path).columns)
+    assert len(set(names)) == 5
 
 
 # ------------------------------------------------------------------ files
@@ -480,9 +482,9 @@ def test_names_that_repeat_or_are_missing_are_those_that_pandas_gives(run, tmp_p
     ],
 )
 def test_tables_of_other_signs_are_read(run, tmp_path, content, arguments):
-    place = tmp_path / "table.csv"
-    place.write_bytes(content)
-    assert kinds_of(run(place, *arguments).stdout) == KINDS
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    assert kinds_of(run(path, *arguments).stdout) == KINDS
 
 
 def test_compressed_tables_and_the_input_are_read(run, table, tmp_path, monkeypatch):
@@ -494,14 +496,14 @@ def test_compressed_tables_and_the_input_are_read(run, table, tmp_path, monkeypa
     assert run("-").stdout == whole
 
 
-def failed(done: Done) -> str:
+def failed(result: Done) -> str:
     """The error of a failed command: one line with a hint, and nothing on the output."""
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    assert " Hint: " in done.stderr
-    assert CANARY not in done.stderr
-    assert "8831" not in done.stderr
-    return done.stderr
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert " Hint: " in result.stderr
+    assert CANARY not in result.stderr
+    assert "8831" not in result.stderr
+    return result.stderr
 
 
 BAD = {
@@ -535,18 +537,18 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 def test_an_invalid_table_is_refused_without_a_cell(run, tmp_path, bad):
     content, arguments, says = BAD[bad]
-    place = tmp_path / "table.csv"
-    place.write_bytes(content)
-    assert says in failed(run(place, *arguments))
-    assert says in failed(run(place, *arguments, "--output", tmp_path / "schema.py"))
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    assert says in failed(run(path, *arguments))
+    assert says in failed(run(path, *arguments, "--output", tmp_path / "schema.py"))
     assert not (tmp_path / "schema.py").exists()
 
 
 def test_names_that_look_like_values_are_taken_where_that_is_said(run, tmp_path):
-    place = tmp_path / "table.csv"
-    place.write_text("country,2019,2020\nx,1,2\n")
-    assert "add --header" in failed(run(place))
-    assert names_in(run(place, "--header").stdout) == ["country", "2019", "2020"]
+    path = tmp_path / "table.csv"
+    path.write_text("country,2019,2020\nx,1,2\n")
+    assert "add --header" in failed(run(path))
+    assert names_in(run(path, "--header").stdout) == ["country", "2019", "2020"]
 
 
 def test_an_invalid_file_is_refused(run, tmp_path):
@@ -570,13 +572,13 @@ def test_what_may_not_be_read_is_refused(run, table):
 
 
 def test_the_output_file_is_new_and_whole(run, table, tmp_path):
-    place = tmp_path / "schema.py"
-    done = run(table, "--output", place)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert place.read_text(encoding="utf-8") == run(table).stdout
-    place.write_text("mine")
-    assert "exists already. Nothing was written." in failed(run(table, "--output", place))
-    assert place.read_text() == "mine"
+    path = tmp_path / "schema.py"
+    result = run(table, "--output", path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert path.read_text(encoding="utf-8") == run(table).stdout
+    path.write_text("mine")
+    assert "exists already. Nothing was written." in failed(run(table, "--output", path))
+    assert path.read_text() == "mine"
     assert "cannot be written" in run(table, "--output", tmp_path / "no" / "schema.py").stderr
 
 
@@ -584,11 +586,11 @@ def test_the_output_file_is_new_and_whole(run, table, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_output_that_is_full_is_told(table):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "pdprivacy", "declare", str(table)],
             stdout=full, stderr=subprocess.PIPE, encoding="utf-8", timeout=120, check=False,
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (
+    assert (process.returncode, process.stderr) == (
         2,
         "The output could not be written: No space left on device.\n",
     )
@@ -596,13 +598,13 @@ def test_an_output_that_is_full_is_told(table):
 
 @pytest.mark.full
 def test_the_command_of_the_readme_makes_a_file_that_imports(table, tmp_path):
-    place = tmp_path / "schema.py"
-    with place.open("w") as output:
+    path = tmp_path / "schema.py"
+    with path.open("w") as output:
         subprocess.run(
             [sys.executable, "-m", "pdprivacy", "declare", str(table)], stdout=output, timeout=120, check=True
         )
-    place.write_text(filled(place.read_text()))
-    schema = runpy.run_path(str(place))["schema"]
+    path.write_text(filled(path.read_text()))
+    schema = runpy.run_path(str(path))["schema"]
     assert list(pdprivacy.read_schema(schema)) == list(KINDS)
 
 
@@ -615,9 +617,9 @@ def test_the_version_is_that_of_the_package(capsys):
     "arguments", [[], ["a", "b"], ["a", "--row", "3"], ["a", "--rows", "x"]], ids=" ".join
 )
 def test_an_unknown_command_is_explained(run, arguments):
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: python -m pdprivacy ")
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: python -m pdprivacy ")
 
 
 # ------------------------------------------------------------------ Parquet
@@ -641,23 +643,23 @@ def parquet(tmp_path) -> Path:
         "bytes": pyarrow.array([b"8831", None]),
         "größe": pyarrow.array([1, 2]),
     }
-    place = tmp_path / "table.parquet"
-    files.write_table(pyarrow.table(cells), place)
-    return place
+    path = tmp_path / "table.parquet"
+    files.write_table(pyarrow.table(cells), path)
+    return path
 
 
 def test_a_skeleton_of_parquet_is_of_its_schema(run, parquet):
-    done = run(parquet)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert kinds_of(done.stdout) == {
+    result = run(parquet)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert kinds_of(result.stdout) == {
         "whole": "whole", "number": "number", "money": "number", "truth": "truth", "text": "text",
         "label": "label", "day": "label", "time": "label", "größe": "whole",
     }  # fmt: skip
-    assert '# "list" is of a type that is not released' in done.stdout
-    assert '# "bytes" is of a type' in done.stdout
-    assert "No row was read" in done.stdout
-    assert CANARY not in done.stdout
-    assert "8831" not in done.stdout
+    assert '# "list" is of a type that is not released' in result.stdout
+    assert '# "bytes" is of a type' in result.stdout
+    assert "No row was read" in result.stdout
+    assert CANARY not in result.stdout
+    assert "8831" not in result.stdout
 
 
 def test_no_row_of_parquet_is_read(run, parquet):
@@ -675,10 +677,10 @@ def test_a_skeleton_of_parquet_protects_what_pandas_reads(run, parquet):
     text = run(parquet).stdout
     text = text.replace("ge(...)", "ge(0)").replace("le(...)", "le(9000)")
     text = text.replace("isin([...])", f"isin([{CANARY!r}])").replace("metadata", "nullable=True, metadata")
-    kept = "\n".join(
+    code = "\n".join(
         line for line in text.splitlines() if not line.lstrip().startswith(('"day', '"time', '"mon'))
     )
-    private = pd.read_parquet(parquet).dp.protect(schema_of(kept), epsilon=10**7)
+    private = pd.read_parquet(parquet).dp.protect(schema_of(code), epsilon=10**7)
     assert private.dp.sum("whole", epsilon=10**6, rng=1)["whole"] == pytest.approx(8831, abs=1)
     assert private.dp.value_counts("label", epsilon=100, sort=False, rng=1).tolist() == [1, 1]
 

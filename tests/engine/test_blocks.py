@@ -59,17 +59,17 @@ def test_bins_of_any_width_within_and_beyond_the_bounds_count_as_numpy_does(edge
     cells = np.concatenate([values, around(np.array(edges))])
     cells = np.rint(cells) if whole else cells
     column = Column("x", "integer" if whole else "float", lower=lower, upper=upper)
-    kept = np.clip(cells, lower, upper)
-    found = engine(x=cells.astype(np.int64) if whole else cells).bins(column, tuple(edges))
-    assert found.tolist() == np.histogram(kept, np.array(edges))[0].tolist()
+    clipped = np.clip(cells, lower, upper)
+    counts = engine(x=cells.astype(np.int64) if whole else cells).bins(column, tuple(edges))
+    assert counts.tolist() == np.histogram(clipped, np.array(edges))[0].tolist()
 
 
 def test_nearly_even_bins_are_settled_by_their_edges():
     edges = np.linspace(0, 100, 201)
     edges[1:-1] += 1e-9 * np.sin(np.arange(199))
     values = np.clip(around(edges), 0, 100)
-    found = engine(x=values).bins(Column("x", "float", lower=0, upper=100), tuple(edges.tolist()))
-    assert found.tolist() == np.histogram(values, edges)[0].tolist()
+    counts = engine(x=values).bins(Column("x", "float", lower=0, upper=100), tuple(edges.tolist()))
+    assert counts.tolist() == np.histogram(values, edges)[0].tolist()
 
 
 def test_bins_as_narrow_as_doubles_can_be():

@@ -49,24 +49,24 @@ def steps(number: Quantity, cell: Any) -> int | None:
 def bin_of(edges: tuple[float, ...], lower: float, upper: float, cell: Any) -> int | None:
     """The half-open bin that holds the clamped cell, the last one closed; None where none does."""
     value = min(max(cell, lower), upper)
-    for place, (left, right) in enumerate(itertools.pairwise(edges)):
-        if left <= value < right or (place == len(edges) - 2 and value == right):
-            return place
+    for index, (left, right) in enumerate(itertools.pairwise(edges)):
+        if left <= value < right or (index == len(edges) - 2 and value == right):
+            return index
     return None
 
 
 def plain_sum(number: Quantity, cells: list[Any]) -> tuple[int, int]:
-    held = [one for cell in cells if (one := steps(number, cell)) is not None]
-    return len(held), sum(held)
+    numbers = [step for cell in cells if (step := steps(number, cell)) is not None]
+    return len(numbers), sum(numbers)
 
 
 def plain_bins(column: Column, edges: tuple[float, ...], cells: list[Any]) -> list[int]:
     lower, upper = column.bounds("test")
     counts = [0] * (len(edges) - 1 + column.nullable)
     for cell in cells:
-        place = len(edges) - 1 if is_null(cell) else bin_of(edges, lower, upper, cell)
-        if place is not None and place < len(counts):
-            counts[place] += 1
+        index = len(edges) - 1 if is_null(cell) else bin_of(edges, lower, upper, cell)
+        if index is not None and index < len(counts):
+            counts[index] += 1
     return counts
 
 
@@ -104,9 +104,9 @@ def test_numbers_are_clamped_and_rounded_to_the_grid_at_every_read(ends, centere
         assert (rows, total) == plain_sum(number, [cell])
         assert number.low <= total <= number.high or is_null(cell)
         if products:
-            found = engine(x=[cell]).grouped([number], (), "test", products=True)
-            assert (found.rows, found.sums) == ([rows], [[total]])
-            assert found.products == {(0, 0): [total * total]}
+            grouped = engine(x=[cell]).grouped([number], (), "test", products=True)
+            assert (grouped.rows, grouped.sums) == ([rows], [[total]])
+            assert grouped.products == {(0, 0): [total * total]}
         alone = engine(x=[cell]).grouped([number], (), "test", products=False)
         assert (alone.rows, alone.sums, alone.products) == ([rows], [[total]], {})
 
@@ -159,7 +159,7 @@ def as_dtype(values: list[Any], dtype: str) -> pd.Series[Any]:
     if dtype == "mixed objects":
         kinds = [int, float, np.int8, np.float32, Decimal, np.uint64]
         return pd.Series(
-            [None if is_null(cell) else kinds[place % 6](cell) for place, cell in enumerate(values)],
+            [None if is_null(cell) else kinds[index % 6](cell) for index, cell in enumerate(values)],
             dtype=object,
         )
     return pd.Series(values, dtype=object).astype(dtype)
@@ -176,28 +176,28 @@ HOLD_NULLS = ["float32", "float64", "object", "category", "Int64", "Float64", "i
 )
 def test_every_dtype_of_numbers_reads_the_same(dtype, nulls):
     cells = [*WHOLE, None, 2, None] if nulls else WHOLE
-    found = engine(x=as_dtype(cells, dtype), g=["a", "b"] * 5 if nulls else list("abababa"))
+    reader = engine(x=as_dtype(cells, dtype), g=["a", "b"] * 5 if nulls else list("abababa"))
     # bounds that do not fit into the dtype, bounds within the data, and one value
     for lower, upper in ((-1000, 1000), (1, 7), (5, 5)):
         column = Column("x", "integer", nulls, lower, upper)
         for number in (quantity(column, "sum", centered=False), quantity(column, "var", products=True)):
-            assert sum_of(found, number) == plain_sum(number, cells)
+            assert sum_of(reader, number) == plain_sum(number, cells)
             key = Column("g", "category", categories=("a", "b"))
-            grouped = found.grouped([number], [key], "test", products=True)
+            grouped = reader.grouped([number], [key], "test", products=True)
             for group in (0, 1):
-                held = [one for cell in cells[group::2] if (one := steps(number, cell)) is not None]
-                assert grouped.rows[group] == len(held)
-                assert grouped.sums[0][group] == sum(held)
-                assert grouped.products[0, 0][group] == sum(one * one for one in held)
+                group_steps = [step for cell in cells[group::2] if (step := steps(number, cell)) is not None]
+                assert grouped.rows[group] == len(group_steps)
+                assert grouped.sums[0][group] == sum(group_steps)
+                assert grouped.products[0, 0][group] == sum(step * step for step in group_steps)
         edges = (-2000.0, 0.0, 4.5, 5.0, 2000.0)
-        assert found.bins(column, edges).tolist() == plain_bins(column, edges, cells)
+        assert reader.bins(column, edges).tolist() == plain_bins(column, edges, cells)
     column = Column("x", "integer", nulls, 1, 200)
     expected = Counter(200 if cell is None else max(cell, 1) - 1 for cell in cells)
-    assert {cell: n for cell, n in enumerate(found.table([column], "test").tolist()) if n} == expected
+    assert {cell: n for cell, n in enumerate(reader.table([column], "test").tolist()) if n} == expected
     some = Column("x", "integer", nulls, categories=(8, 5, 3))
     counts = [cells.count(8), cells.count(5), cells.count(3)] + [cells.count(None)] * nulls
-    assert found.table([some], "test").tolist() == counts
-    assert found.present(column) == len(cells) - cells.count(None)
+    assert reader.table([some], "test").tolist() == counts
+    assert reader.present(column) == len(cells) - cells.count(None)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]", "object", "category"])
@@ -206,19 +206,20 @@ def test_every_dtype_of_truth_values_reads_the_same(dtype, nulls):
     if nulls and dtype == "bool":
         return  # holds no nulls
     cells = [True, False, True, True] + [None] * nulls
-    found = engine(x=pd.Series(cells, dtype=object).astype(dtype))
+    reader = engine(x=pd.Series(cells, dtype=object).astype(dtype))
     column = Column("x", "boolean", nulls)
-    assert found.table([column], "test").tolist() == [1, 3] + [1] * nulls
+    assert reader.table([column], "test").tolist() == [1, 3] + [1] * nulls
     assert (
-        found.table([Column("x", "boolean", nulls, categories=(True,))], "test").tolist() == [3] + [1] * nulls
+        reader.table([Column("x", "boolean", nulls, categories=(True,))], "test").tolist()
+        == [3] + [1] * nulls
     )
     number = quantity(column, "sum", centered=False)
-    assert sum_of(found, number)[0] == 4
-    assert sum_of(found, number)[1] * number.unit == 3
+    assert sum_of(reader, number)[0] == 4
+    assert sum_of(reader, number)[1] * number.unit == 3
     share = indicator(column, "proportion", False, centered=False)
-    assert sum_of(found, share)[0] == 4
-    assert sum_of(found, share)[1] * share.unit == 1
-    assert found.bins(column, (0.0, 0.5, 1.0)).tolist() == [1, 3] + [1] * nulls
+    assert sum_of(reader, share)[0] == 4
+    assert sum_of(reader, share)[1] * share.unit == 1
+    assert reader.bins(column, (0.0, 0.5, 1.0)).tolist() == [1, 3] + [1] * nulls
 
 
 def arrow_strings(cells: list[str | None], kind: str) -> Any:
@@ -255,19 +256,19 @@ STRINGS = {
 @pytest.mark.parametrize("nulls", [False, True])
 def test_every_dtype_of_strings_reads_the_same(dtype, nulls):
     cells = LABELS + [None, None] * nulls
-    found = engine(x=STRINGS[dtype](cells), y=np.arange(len(cells)))
+    reader = engine(x=STRINGS[dtype](cells), y=np.arange(len(cells)))
     column = Column("x", "category", nulls, categories=("c", "a", "b"))
-    assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls  # the unseen label is nowhere
-    assert found.present(column) == len(LABELS)
+    assert reader.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls  # the unseen label is nowhere
+    assert reader.present(column) == len(LABELS)
     share = indicator(column, "proportion", "b", centered=False)
-    assert sum_of(found, share)[0] == 6
-    assert sum_of(found, share)[1] * share.unit == 3
+    assert sum_of(reader, share)[0] == 6
+    assert sum_of(reader, share)[1] * share.unit == 3
     number = quantity(Column("y", "integer", lower=0, upper=20), "sum", centered=False)
-    grouped = found.grouped([number], [column], "test", products=False)
+    grouped = reader.grouped([number], [column], "test", products=False)
     assert grouped.rows == [1, 2, 3] + [2] * nulls
     assert [total * number.unit for total in grouped.sums[0]] == [4, 6, 8] + [15] * nulls
     with blocks_of(2):
-        assert found.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls
+        assert reader.table([column], "test").tolist() == [1, 2, 3] + [2] * nulls
 
 
 @pytest.mark.parametrize("rows", [0, 3])
@@ -279,15 +280,15 @@ def test_a_column_without_values_reads_as_nulls_whatever_its_dtype(dtype, rows):
         values = pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(rows)))
     else:
         values = pd.Series([None] * rows, dtype=object).astype("object" if dtype == "str" else dtype)
-    found = engine(x=values)
+    reader = engine(x=values)
     labels = Column("x", "category", nullable=True, categories=("a", "b"))
-    assert found.table([labels], "test").tolist() == [0, 0, rows]
+    assert reader.table([labels], "test").tolist() == [0, 0, rows]
     number = Column("x", "float", nullable=True, lower=0, upper=10)
-    assert sum_of(found, quantity(number, "sum")) == (0, 0)
-    assert found.bins(number, (0.0, 5.0, 10.0)).tolist() == [0, 0, rows]
-    moments = found.grouped([quantity(number, "var", products=True)], (), "test", products=True)
+    assert sum_of(reader, quantity(number, "sum")) == (0, 0)
+    assert reader.bins(number, (0.0, 5.0, 10.0)).tolist() == [0, 0, rows]
+    moments = reader.grouped([quantity(number, "var", products=True)], (), "test", products=True)
     assert (moments.rows, moments.sums, moments.products) == ([0], [[0]], {(0, 0): [0]})
-    grouped = found.grouped([quantity(number, "mean")], [labels], "test", products=True)
+    grouped = reader.grouped([quantity(number, "mean")], [labels], "test", products=True)
     assert (grouped.rows, grouped.sums, grouped.products) == ([0] * 3, [[0] * 3], {(0, 0): [0] * 3})
 
 
@@ -331,9 +332,9 @@ def test_the_cell_of_a_record_does_not_depend_on_the_records_around_it(kind):
     labels, cells = COMPANY[kind]
     column = Column("x", "category", nullable=True, categories=labels)
 
-    def counted(*held: Any) -> list[int]:
-        values = np.empty(len(held), dtype=object)
-        values[:] = held
+    def counted(*cells: Any) -> list[int]:
+        values = np.empty(len(cells), dtype=object)
+        values[:] = cells
         return engine(x=pd.Series(values, dtype=object)).table([column], "test").tolist()
 
     for cell in cells:
@@ -352,8 +353,8 @@ def test_a_column_is_told_by_its_label_whatever_it_is():
 def test_integers_beyond_the_precision_of_a_double():
     low = 2**60
     column = Column("x", "integer", lower=low, upper=low + 9)
-    found = engine(x=np.array([low, low + 1, low + 9, low + 12, 5]))
-    assert found.table([column], "test").tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+    reader = engine(x=np.array([low, low + 1, low + 9, low + 12, 5]))
+    assert reader.table([column], "test").tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
 
 
 # ---------------------------------------------------------------- exactness
@@ -365,14 +366,14 @@ def test_sums_beyond_the_precision_of_a_double_are_exact():
     values = np.full(rows, 255, dtype=np.uint8)
     values[0] = 254
     number = quantity(Column("x", "integer", lower=0, upper=255), "sum", centered=False)
-    one = int(1 / number.unit)
-    total = (rows * 255 - 1) * one
+    steps_per_unit = int(1 / number.unit)
+    total = (rows * 255 - 1) * steps_per_unit
     assert total > 2**53
     assert sum_of(engine(x=values), number) == (rows, total)
     # the same with the least step on top, which a double of that size cannot hold
     finer = np.full(rows, 255.0)
     finer[-1] = 255 - number.grid
-    assert sum_of(engine(x=finer), number) == (rows, rows * 255 * one - 1)
+    assert sum_of(engine(x=finer), number) == (rows, rows * 255 * steps_per_unit - 1)
 
 
 def test_products_are_exact_over_many_blocks():
@@ -384,9 +385,9 @@ def test_products_are_exact_over_many_blocks():
     a = [round(cell) for cell in ((x - first.center) / first.grid).tolist()]
     b = [round(cell) for cell in ((y - second.center) / second.grid).tolist()]
     expected = (sum(map(int.__mul__, a, a)), sum(map(int.__mul__, a, b)), sum(map(int.__mul__, b, b)))
-    found = engine(x=x, y=y).grouped([first, second], (), "test", products=True)
-    assert (found.rows, found.sums) == ([rows], [[sum(a)], [sum(b)]])
-    assert [found.products[pair] for pair in ((0, 0), (0, 1), (1, 1))] == [[total] for total in expected]
+    moments = engine(x=x, y=y).grouped([first, second], (), "test", products=True)
+    assert (moments.rows, moments.sums) == ([rows], [[sum(a)], [sum(b)]])
+    assert [moments.products[pair] for pair in ((0, 0), (0, 1), (1, 1))] == [[total] for total in expected]
     halves = np.arange(rows) % 2 == 1
     grouped = engine(x=x, y=y, g=halves).grouped(
         [first, second], [Column("g", "boolean")], "test", products=True
@@ -403,12 +404,12 @@ def test_sums_per_group_are_exact_where_all_records_are_at_a_bound(end, products
     number = quantity(Column("x", "float", lower=-1, upper=1), "cov", products=products)
     x, g = np.full(rows, end), np.zeros(rows, dtype=bool)
     x[1], g[2], x[3], g[rows - 1] = 0.0, True, np.nan, True
-    found = engine(x=x, g=g).grouped([number], [Column("g", "boolean")], "test", products=products)
+    moments = engine(x=x, g=g).grouped([number], [Column("g", "boolean")], "test", products=products)
     reach = int(end / number.grid)
-    assert found.rows == [rows - 3, 2]
-    assert found.sums == [[(rows - 4) * reach, 2 * reach]]
+    assert moments.rows == [rows - 3, 2]
+    assert moments.sums == [[(rows - 4) * reach, 2 * reach]]
     squares = [[(rows - 4) * reach**2, 2 * reach**2]] if products else []
-    assert list(found.products.values()) == squares
+    assert list(moments.products.values()) == squares
 
 
 # ---------------------------------------------------------------- order and blocks
@@ -439,20 +440,20 @@ EDGES = {
 
 def everything(frame: pd.DataFrame) -> list[Any]:
     """All that an engine tells about a frame."""
-    found = PandasEngine(frame)
+    reader = PandasEngine(frame)
     sums = [quantity(X, "sum", centered=False), quantity(Y, "mean"), indicator(G, "proportion", "a")]
     products = [quantity(X, "cov", products=True), quantity(Y, "cov", products=True)]
     return [
-        found.rows,
-        [found.present(column) for column in (X, Y, G, H)],
-        [found.table(list(columns), "test").tolist() for columns in ((G,), (H, G), (Y, G, H), (Z, G))],
-        [found.bins(X, edges).tolist() for edges in EDGES.values()],
-        [found.bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0)).tolist()],
-        [sum_of(found, number) for number in sums],
-        found.grouped(products, (), "test", products=True),
-        found.grouped(products, (), "test", products=False),
-        found.grouped(products, [G, H], "test", products=True),
-        found.grouped(sums[:1], [Z], "test", products=False),
+        reader.rows,
+        [reader.present(column) for column in (X, Y, G, H)],
+        [reader.table(list(columns), "test").tolist() for columns in ((G,), (H, G), (Y, G, H), (Z, G))],
+        [reader.bins(X, edges).tolist() for edges in EDGES.values()],
+        [reader.bins(Z, (-9.0, -2.0, 0.5, 2.99, 50.0)).tolist()],
+        [sum_of(reader, number) for number in sums],
+        reader.grouped(products, (), "test", products=True),
+        reader.grouped(products, (), "test", products=False),
+        reader.grouped(products, [G, H], "test", products=True),
+        reader.grouped(sums[:1], [Z], "test", products=False),
     ]
 
 
@@ -471,7 +472,7 @@ def columns_of(records: list[tuple[Any, ...]]) -> tuple[list[Any], ...]:
 def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
     whole = everything(framed(records))
     order = data.draw(st.permutations(range(len(records)))) if data else range(len(records))
-    assert everything(framed([records[place] for place in order])) == whole
+    assert everything(framed([records[index] for index in order])) == whole
     with blocks_of(rows):
         assert everything(framed(records)) == whole
 
@@ -482,8 +483,8 @@ def test_neither_the_order_of_rows_nor_the_blocks_show(records, data, rows):
 def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     """The part of a record in a sum depends on the record alone."""
     x, y, g, h, z = (list(column) for column in columns_of(records))
-    found = everything(framed(records))
-    rows, present, tables, bins, of_z, sums, moments, alone, grouped, by_z = found
+    answers = everything(framed(records))
+    rows, present, tables, bins, of_z, sums, moments, alone, grouped, by_z = answers
     assert rows == len(records)
     assert present == [sum(not is_null(cell) for cell in column) for column in (x, y, g, h)]
     place_g = {"b": 0, "a": 1, None: 2}
@@ -491,9 +492,9 @@ def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     place_y = [8 if is_null(cell) else int(min(max(cell, 90), 97)) - 90 for cell in y]
     place_z = [bin_of(Z.bins, -2.0, 3.0, cell) for cell in z]
 
-    def counted(shape: tuple[int, ...], *places: Any) -> list[int]:
+    def counted(shape: tuple[int, ...], *codes: Any) -> list[int]:
         cells = np.zeros(shape, dtype=int)
-        for where in zip(*places, strict=True):
+        for where in zip(*codes, strict=True):
             if None not in where:
                 cells[where] += 1
         return cells.reshape(-1).tolist()
@@ -520,18 +521,18 @@ def test_statistics_of_a_table_are_the_sum_over_its_records(records):
     assert moments.products[1, 1] == [sum(b * b for _, b in complete)]
     assert alone.products == {}
     for group in range(9):
-        held = [
+        members = [
             pair
-            for pair, one, other in zip(pairs, gs, hs, strict=True)
-            if None not in pair and one is not None and 3 * one + other == group
+            for pair, g_code, h_code in zip(pairs, gs, hs, strict=True)
+            if None not in pair and g_code is not None and 3 * g_code + h_code == group
         ]
-        assert grouped.rows[group] == len(held)
-        assert grouped.sums[1][group] == sum(b for _, b in held)
-        assert grouped.products[0, 1][group] == sum(a * b for a, b in held)
+        assert grouped.rows[group] == len(members)
+        assert grouped.sums[1][group] == sum(b for _, b in members)
+        assert grouped.products[0, 1][group] == sum(a * b for a, b in members)
     number = quantity(X, "sum", centered=False)
     for group in range(3):
-        held = [cell for cell, where in zip(x, place_z, strict=True) if where == group]
-        assert (by_z.rows[group], by_z.sums[0][group]) == plain_sum(number, held)
+        members = [cell for cell, where in zip(x, place_z, strict=True) if where == group]
+        assert (by_z.rows[group], by_z.sums[0][group]) == plain_sum(number, members)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "Float64", "double[pyarrow]"])

@@ -46,23 +46,23 @@ def reference(table: pa.Table) -> PandasEngine:
 @pytest.fixture
 def queries(monkeypatch) -> list[int]:
     """The number of groups in the result of each query of an engine."""
-    found: list[int] = []
+    sizes: list[int] = []
     true = NarwhalsEngine._compute
 
-    def computed(self: Any, *asked: Any, **options: Any) -> Any:
-        parts = true(self, *asked, **options)
-        found.append(sum(len(result) for part in parts for result in part))
+    def computed(self: Any, *arguments: Any, **options: Any) -> Any:
+        parts = true(self, *arguments, **options)
+        sizes.append(sum(len(result) for part in parts for result in part))
         return parts
 
     monkeypatch.setattr(NarwhalsEngine, "_compute", computed)
-    return found
+    return sizes
 
 
-def same(found: Window, expected: Window) -> None:
-    assert (found.low, found.high, found.below) == (expected.low, expected.high, expected.below)
+def same(actual: Window, expected: Window) -> None:
+    assert (actual.low, actual.high, actual.below) == (expected.low, expected.high, expected.below)
     for name in ("values", "counts"):
-        assert getattr(found, name).dtype == np.int64
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+        assert getattr(actual, name).dtype == np.int64
+        assert getattr(actual, name).tolist() == getattr(expected, name).tolist()
 
 
 SIZES = {"ordinary": {}, "step by step": {"FEW": 0}, "in parts": {"FEW": 0, "AT_ONCE": 1000}}
@@ -79,8 +79,8 @@ SLOW = ("Dask", "DuckDB")
 """Engines whose queries take long: of three ways each hard frame is read in one by them, by others in all."""
 
 
-def in_turn(engine: str, name: str, place: int) -> bool:
-    return engine not in SLOW or list(RANKED).index(name) % 3 == place
+def in_turn(engine: str, name: str, turn: int) -> bool:
+    return engine not in SLOW or list(RANKED).index(name) % 3 == turn
 
 
 def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
@@ -88,8 +88,8 @@ def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
     scope = Scope("add_remove", None)
     grid = ladder(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(CHOICES)), end) for q, end in CHOICES]  # type: ignore[arg-type]
-    asked = Choosing(epsilon, mechanism="exponential", releases=2)
-    return selected(choices, engine, Budget(10**9), asked, 7)
+    request = Choosing(epsilon, mechanism="exponential", releases=2)
+    return selected(choices, engine, Budget(10**9), request, 7)
 
 
 @functools.cache
@@ -103,10 +103,10 @@ def drawn_by_pandas(name: str, epsilon: Any) -> list[Any]:
 @pytest.mark.parametrize("name", RANKED)
 def test_what_is_drawn_is_what_pandas_draws(name, engine):
     table, column = RANKED[name]
-    for place, epsilon in enumerate(("0.001", 1, 200)):
-        if in_turn(engine, name, place):
-            found = drawn(NarwhalsEngine(frame_of(engine, table)), column, epsilon)
-            assert found == drawn_by_pandas(name, epsilon)
+    for turn, epsilon in enumerate(("0.001", 1, 200)):
+        if in_turn(engine, name, turn):
+            actual = drawn(NarwhalsEngine(frame_of(engine, table)), column, epsilon)
+            assert actual == drawn_by_pandas(name, epsilon)
 
 
 @functools.cache
@@ -131,15 +131,15 @@ def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):
         assert frame.rows == rows
         assert type(frame.rows) is int
         for first, last in ((0, rows), (rows // 2, rows // 2), (-5, 3), (rows - 1, rows + 9), (1, rows - 1)):
-            found, other = frame.between(first, last), expected(first, last)
+            window, other = frame.between(first, last), expected(first, last)
             if sizes == "in parts":  # which may count a bin in smaller ones, so that less is read
-                assert other.low <= found.low <= found.high <= other.high
+                assert other.low <= window.low <= window.high <= other.high
                 other = expected(0, rows)
-                below, inside = other.values < found.low, np.clip(other.values, found.low, found.high)
+                below, inside = other.values < window.low, np.clip(other.values, window.low, window.high)
                 inside = inside == other.values
                 records = int(other.counts[below].sum())
-                other = Window(found.low, found.high, records, other.values[inside], other.counts[inside])
-            same(found, other)
+                other = Window(window.low, window.high, records, other.values[inside], other.counts[inside])
+            same(window, other)
 
 
 @pytest.mark.full(keep=1)
@@ -181,8 +181,8 @@ def test_windows_hold_their_records(engine, upper, sizes, cells, spans):
     """Each as the protocol defines it, whatever was read before, and by brute force what is in it."""
     column = of_integer(0, upper) if isinstance(upper, int) else of_float(0.0, upper)
     grid = ladder(column, "quantile")
-    held = np.clip(np.array([cell for cell in cells if cell is not None and cell == cell]), 0, 10)
-    steps = np.sort(np.rint((held - grid.center) / grid.grid)).astype(np.int64)
+    clipped = np.clip(np.array([cell for cell in cells if cell is not None and cell == cell]), 0, 10)
+    steps = np.sort(np.rint((clipped - grid.center) / grid.grid)).astype(np.int64)
     with pytest.MonkeyPatch.context() as patched:
         for name, value in SIZES[sizes].items():
             patched.setattr(ranks_module, name, value)
@@ -210,8 +210,8 @@ def quantiles(engine: Any, column: Column, shares: list[Fraction], epsilon: Any)
     scope = Scope("add_remove", None)
     grid = ladder(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(shares))) for q in shares]
-    asked = Choosing(epsilon, mechanism="exponential")
-    return selected(choices, engine, Budget(10**9), asked, 5)[0]
+    request = Choosing(epsilon, mechanism="exponential")
+    return selected(choices, engine, Budget(10**9), request, 5)[0]
 
 
 @pytest.mark.full(keep=1)
@@ -234,7 +234,7 @@ def test_a_median_is_two_queries_and_one_of_few_steps(engine, queries):
 def test_several_quantiles_of_few_records_are_two_queries(queries):
     table, column = numbers(SPREAD[:5000]), of_float(0.0, 100.0)
     frame = NarwhalsEngine(frame_of("lazy Polars", table))
-    shares = [Fraction(place, 20) for place in range(1, 20)]
+    shares = [Fraction(twentieth, 20) for twentieth in range(1, 20)]
     expected = quantiles(reference(table), column, shares, 10)
     queries.clear()
     assert quantiles(frame, column, shares, 10) == expected
@@ -259,7 +259,7 @@ def test_many_windows_read_no_more_than_the_frame_twice(most, queries, monkeypat
     grid = ladder(of_float(0.0, 100.0), "quantile")
     table = numbers(SPREAD)
     ranks, expected = NarwhalsEngine(frame_of("lazy Polars", table)).ranks(grid), reference(table).ranks(grid)
-    spans = [(place * 1000, place * 1000 + 30_000) for place in range(0, 120, 7)]
+    spans = [(start * 1000, start * 1000 + 30_000) for start in range(0, 120, 7)]
     for span in itertools.chain(spans, spans):
         same(ranks.between(*span), expected.between(*span))
     assert max(queries) <= most
@@ -307,9 +307,9 @@ def test_no_more_is_remembered_than_one_query_gives(monkeypatch):
     monkeypatch.setattr(ranks_module, "AT_ONCE", 30_000)
     grid = ladder(of_float(0.0, 100.0), "quantile")
     ranks = NarwhalsEngine(numbers(SPREAD)).ranks(grid)
-    for place in range(0, 140_000, 9000):
-        window = ranks.between(place, place + 9000)
-        assert sum(len(held.distances) for held in ranks._fetched) <= max(30_000, len(window.values))
+    for start in range(0, 140_000, 9000):
+        window = ranks.between(start, start + 9000)
+        assert sum(len(span.distances) for span in ranks._fetched) <= max(30_000, len(window.values))
 
 
 # ---------------------------------------------------------------- faults

@@ -122,8 +122,8 @@ ENGINES = ("pandas of Arrow", "Polars", "lazy Polars", "DuckDB", "Dask", "PyArro
 @pytest.mark.parametrize("name", PANDAS)
 def test_equal_names_are_one_unit_in_every_column_of_pandas(name):
     for order in (range(6), [5, 3, 1, 0, 2, 4]):
-        who = PANDAS[name].iloc[list(order)].reset_index(drop=True)
-        assert count(pd.DataFrame({"who": who, "flag": True})) == 2
+        names = PANDAS[name].iloc[list(order)].reset_index(drop=True)
+        assert count(pd.DataFrame({"who": names, "flag": True})) == 2
 
 
 def pairs(names: dict[str, Any], of_dask: set[str]) -> list[tuple[str, str]]:
@@ -217,11 +217,11 @@ def test_one_person_moves_the_exact_count_by_no_more_than_their_rows(engine, mos
     names = ["ann"] * 50 + ["bob"] * 2
     table = pa.table({"who": dictionary(names), "flag": pa.array([True] * 52)})
     without = table.slice(50)
-    found = []
-    for one in (table, without):
-        private = pdprivacy.protect(frame_of(engine, one), FLAG, epsilon=1e9, unit="who", max_rows=most)
-        found.append(int(private.dp.count(epsilon=EXACT).iloc[0]))
-    assert found == [most + min(most, 2), min(most, 2)]
+    counts = []
+    for rows in (table, without):
+        private = pdprivacy.protect(frame_of(engine, rows), FLAG, epsilon=1e9, unit="who", max_rows=most)
+        counts.append(int(private.dp.count(epsilon=EXACT).iloc[0]))
+    assert counts == [most + min(most, 2), min(most, 2)]
 
 
 @pytest.mark.skipif(not hasattr(pa, "string_view"), reason="an Arrow without views")

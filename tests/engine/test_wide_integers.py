@@ -42,9 +42,9 @@ def test_medians_beyond_two_to_the_62_are_those_of_the_cells(engine, kind, signe
     private = protected(engine, cells, Column("x", kind, lower=lower, upper=upper), on_invalid="clip")
     with recording(noise="none"):
         middle, total = (getattr(private.dp, name)("x", epsilon=1).iloc[0] for name in ("median", "sum"))
-    wanted = 2**62 + 2**61 if not signed else 2**53 + 1
+    expected = 2**62 + 2**61 if not signed else 2**53 + 1
     grid = 2**64 / 2**30 if kind == "integer" else 1e20 / 2**28
-    assert abs(middle - wanted) <= 2 * grid
+    assert abs(middle - expected) <= 2 * grid
     within = [min(cell, MOST) if kind == "integer" else cell for cell in (SIGNED if signed else UNSIGNED)]
     assert abs(total - sum(within)) <= 9 * grid
 

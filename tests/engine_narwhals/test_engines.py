@@ -64,25 +64,27 @@ def outcome(action: Callable[[], Any]) -> Any:
         return error
 
 
-def same(found: Any, expected: Any) -> None:
+def same(actual: Any, expected: Any) -> None:
     """The very same numbers and metadata, or the same refusal."""
     if isinstance(expected, errors.PrivacyError):
-        assert type(found) is type(expected), found
-        assert str(found) == str(expected)
+        assert type(actual) is type(expected), actual
+        assert str(actual) == str(expected)
     elif isinstance(expected, pd.DataFrame | pd.Series):
         alike = (
             pd.testing.assert_frame_equal
             if isinstance(expected, pd.DataFrame)
             else pd.testing.assert_series_equal
         )
-        alike(found, expected, check_exact=True)
-        assert repr(found.attrs) == repr(expected.attrs)  # with the fingerprint of the numbers; NaN is no NaN
+        alike(actual, expected, check_exact=True)
+        assert repr(actual.attrs) == repr(
+            expected.attrs
+        )  # with the fingerprint of the numbers; NaN is no NaN
     elif isinstance(expected, dict):
-        assert list(found) == list(expected)
+        assert list(actual) == list(expected)
         for key in expected:
-            same(found[key], expected[key])
+            same(actual[key], expected[key])
     else:
-        assert repr(found) == repr(expected)
+        assert repr(actual) == repr(expected)
 
 
 Release = Callable[[Any], Any]
@@ -169,9 +171,9 @@ ALL: dict[str, Release] = {
 LEFT = {name: FEW[name] for name in ("count", "sum", "crosstab", "quality")}
 
 
-def released(private: Any, asked: dict[str, Release]) -> dict[str, Any]:
+def released(private: Any, requests: dict[str, Release]) -> dict[str, Any]:
     """All of these releases, or what they are refused with; the budgets are told apart by the metadata."""
-    return {name: outcome(lambda run=run: run(private.dp)) for name, run in asked.items()}
+    return {name: outcome(lambda run=run: run(private.dp)) for name, run in requests.items()}
 
 
 def asked_of(name: str, fate: str, much: str) -> dict[str, Release]:
@@ -181,9 +183,9 @@ def asked_of(name: str, fate: str, much: str) -> dict[str, Release]:
     others is read in a way of its own.
     """
     few = LEFT if fate == "drop" else FEW
-    others = [what for what in few if what not in LEFT]
-    place = [*RELEASED, *FAULTY].index(name)
-    turns = {what: few[what] for what in few if what in LEFT or what in others[place % 3 :: 3]}
+    others = [key for key in few if key not in LEFT]
+    index = [*RELEASED, *FAULTY].index(name)
+    turns = {key: few[key] for key in few if key in LEFT or key in others[index % 3 :: 3]}
     return {"all": ALL, "few": few, "in turn": turns}[much]
 
 
@@ -204,13 +206,13 @@ def check_releases(name: str, engine: str, neighbors: str, fate: str, much: str)
         same(private, expected)
         return
     assert isinstance(private, pdprivacy.ProtectedFrame), private
-    found = released(private, asked_of(name, fate, much))
-    assert list(found) == list(numbers)
-    for what, number in found.items():
+    results = released(private, asked_of(name, fate, much))
+    assert list(results) == list(numbers)
+    for key, number in results.items():
         try:
-            same(number, numbers[what])
+            same(number, numbers[key])
         except AssertionError as error:
-            raise AssertionError(f"{what}: {error}") from error
+            raise AssertionError(f"{key}: {error}") from error
 
 
 WHOLE_LIST = ["nulls, NaN, -0.0, subnormals", "empty"]
@@ -241,10 +243,10 @@ def test_frames_in_memory_release_what_pandas_does_under_replace_one(name, engin
 
 PAIRS = [
     (name, engine)
-    for place, name in enumerate(FAULTY)
+    for index, name in enumerate(FAULTY)
     for engine in ENGINES
     # partitions of NumPy are read as those of Arrow are, and Dask makes texts of decimals there
-    if engine != "Dask of NumPy" or place < 2
+    if engine != "Dask of NumPy" or index < 2
 ]
 
 
@@ -302,10 +304,17 @@ def test_columns_of_every_kind_are_counted_as_in_pandas(name, engine):
     domain = Domain((column, Column("h", "boolean")))
     private, expected = (protect(frame, domain) for frame in (frame_of(engine, table), of_pandas(table)))
     many = column.categories is None
-    asked = release("median", "t") if many else release("crosstab", "t", "h")
-    same(asked(private.dp), asked(expected.dp))
-    kept = "t > 5 or h" if many else "t in [1, 3] or h" if name.endswith("as labels") else "h or t.isna()"
-    same(*[outcome(lambda dp=one.dp: asked(dp.query(kept).dp)) for one in (private, expected)])
+    request = release("median", "t") if many else release("crosstab", "t", "h")
+    same(request(private.dp), request(expected.dp))
+    condition = (
+        "t > 5 or h" if many else "t in [1, 3] or h" if name.endswith("as labels") else "h or t.isna()"
+    )
+    same(
+        *[
+            outcome(lambda dp=protected.dp: request(dp.query(condition).dp))
+            for protected in (private, expected)
+        ]
+    )
 
 
 def test_wider_integers_and_categories_of_polars_are_those_of_pandas():
@@ -326,21 +335,21 @@ def test_wider_integers_and_categories_of_polars_are_those_of_pandas():
     raw = pd.DataFrame(
         {"x": [1, 2**100, None, -5], "e": ["a", "b", None, "a"], "c": list("abaa")}, dtype=object
     )
-    asked = {
+    requests = {
         "crosstab": release("crosstab", "e", "c"),
         "sum": release("sum", "x"),
         "median": release("median", "x"),
     }
-    for made in (frame, frame.lazy()):
+    for polars_frame in (frame, frame.lazy()):
         for fate in ("raise", "clip", "drop"):
             expected, private = (
-                outcome(lambda one=one, fate=fate: protect(one, domain, on_invalid=fate))
-                for one in (raw, made)
+                outcome(lambda source=source, fate=fate: protect(source, domain, on_invalid=fate))
+                for source in (raw, polars_frame)
             )
             if isinstance(expected, errors.PrivacyError):
                 same(private, expected)
             else:
-                same(released(private, asked), released(expected, asked))
+                same(released(private, requests), released(expected, requests))
 
 
 OF_TYPES = {
@@ -368,17 +377,17 @@ DECLARED = {
 def test_a_column_of_another_type_than_declared_is_refused_as_a_whole(engine, declared, fate):
     """It is known by its type, and refused whatever the fate of single cells; a column of nulls suits all."""
     column, suits = DECLARED[declared]
-    for held, values in OF_TYPES.items():
+    for stored, values in OF_TYPES.items():
         table = pa.table({"x": values})
         frame = of_pandas(table) if engine == "pandas" else frame_of(engine, table)
         action = functools.partial(protect, frame, Domain((column,)), on_invalid=fate)
-        if held in suits:
+        if stored in suits:
             action()
             continue
         with pytest.raises(errors.InvalidDataError) as refusal:
             action()
         assert str(refusal.value).startswith(
-            f"column 'x' is declared as {declared} and holds {held}.\nHint: "
+            f"column 'x' is declared as {declared} and holds {stored}.\nHint: "
         )
         assert CANARY not in str(refusal.value)
 
@@ -461,17 +470,17 @@ SEVERAL = [
 
 def all_of(private: Any) -> dict[str, Any]:
     """The exact sums of all columns of a frame: whole numbers, without any noise."""
-    found: dict[str, Any] = {"domain": str(private.dp.domain), "lineage": private.dp.lineage}
+    results: dict[str, Any] = {"domain": str(private.dp.domain), "lineage": private.dp.lineage}
     columns = private.dp.domain.columns
-    labelled = [one.name for one in columns if one.categories or one.kind == "boolean"]
+    labelled = [column.name for column in columns if column.categories or column.kind == "boolean"]
     exact = {"epsilon": 10**9, "rng": 1}
-    found["rows"] = outcome(lambda: private.dp.count(**exact))
-    numbers = [one.name for one in columns if one.lower is not None and one.upper is not None]
+    results["rows"] = outcome(lambda: private.dp.count(**exact))
+    numbers = [column.name for column in columns if column.lower is not None and column.upper is not None]
     if numbers:
-        found["sums"] = outcome(lambda: private.dp.sum(numbers, **exact))
+        results["sums"] = outcome(lambda: private.dp.sum(numbers, **exact))
     for name in labelled[:2]:
-        found[f"table {name}"] = outcome(lambda name=name: private.dp.value_counts(name, **exact))
-    return found
+        results[f"table {name}"] = outcome(lambda name=name: private.dp.value_counts(name, **exact))
+    return results
 
 
 def of_records(records: list[Any]) -> Any:
@@ -486,14 +495,14 @@ def of_records(records: list[Any]) -> Any:
 
 def of_one_step(private: Any, step: int | None) -> Any:
     """All of what a step makes of a frame, or the refusal."""
-    made = private if step is None else outcome(lambda: STEPS[step](private.dp))
-    if isinstance(made, errors.PrivacyError):
-        return made
-    found = all_of(made)
-    for number in found.values():
+    changed = private if step is None else outcome(lambda: STEPS[step](private.dp))
+    if isinstance(changed, errors.PrivacyError):
+        return changed
+    results = all_of(changed)
+    for number in results.values():
         if isinstance(number, pd.Series):
             del number.attrs["dp"]["budget"]["spent"]  # which grows from step to step
-    return found
+    return results
 
 
 @functools.cache
@@ -512,11 +521,11 @@ def of_pandas_after(step: int | None) -> Any:
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "PyArrow"])
 @pytest.mark.parametrize("step", range(len(STEPS)))
 def test_every_step_makes_of_each_record_what_it_does_in_pandas(step, engine):
-    found = of_one_step(several(engine), step)
-    if "several types" in str(found):  # which no other engine holds
-        assert isinstance(found, errors.ParameterError)
+    actual = of_one_step(several(engine), step)
+    if "several types" in str(actual):  # which no other engine holds
+        assert isinstance(actual, errors.ParameterError)
     else:
-        same(found, of_pandas_after(step))
+        same(actual, of_pandas_after(step))
 
 
 @pytest.mark.full(keep=2)
@@ -538,25 +547,25 @@ def check_chain(engines: list[str], records: list[Any], chain: list[int]) -> Non
     table = of_records(records)
     expected = protect(of_pandas(table), FIELDS)
     private = {engine: protect(frame_of(engine, table), FIELDS) for engine in engines}
-    for place in chain:
-        one, *others = (
-            outcome(lambda frame=frame, step=STEPS[place]: step(frame.dp))
+    for number in chain:
+        first, *others = (
+            outcome(lambda frame=frame, step=STEPS[number]: step(frame.dp))
             for frame in (expected, *private.values())
         )
         if "several types" in str(others[0]):  # which no other engine holds
             for other in others:
                 assert isinstance(other, errors.ParameterError), other
                 assert "several types" in str(other)
-        elif isinstance(one, errors.PrivacyError):
+        elif isinstance(first, errors.PrivacyError):
             for other in others:
-                same(other, one)
+                same(other, first)
         else:
-            expected, private = one, dict(zip(engines, others, strict=True))
+            expected, private = first, dict(zip(engines, others, strict=True))
             for other in others:
                 assert isinstance(other, pdprivacy.ProtectedFrame), other
-    wanted = all_of(expected)
+    expected_sums = all_of(expected)
     for frame in private.values():
-        same(all_of(frame), wanted)
+        same(all_of(frame), expected_sums)
 
 
 @pytest.mark.full
@@ -609,15 +618,15 @@ def subsets(private: Any, size: int) -> tuple[list[int], list[int]]:
 @pytest.mark.full
 @pytest.mark.parametrize("engine", ENGINES)
 def test_where_nobody_has_too_many_records_the_numbers_are_those_of_pandas(engine):
-    table = table_of().append_column("person", pa.array([f"p{place % 12}" for place in range(24)]))
+    table = table_of().append_column("person", pa.array([f"p{index % 12}" for index in range(24)]))
     words = {"unit": "person", "max_rows": 2}
     private, expected = (
         protect(frame, DOMAIN, **words) for frame in (frame_of(engine, table), of_pandas(table))
     )
-    asked = (
+    requests = (
         FEW if engine == "Polars" else {name: FEW[name] for name in ("count", "corr", "quality", "partition")}
     )
-    same(released(private, asked), released(expected, asked))
+    same(released(private, requests), released(expected, requests))
 
 
 @pytest.mark.full(keep=1)
@@ -643,9 +652,9 @@ def test_all_sets_of_records_of_a_unit_are_as_likely(engine):
     private = protect(frame_of(engine, people([5] * 400)), PEOPLE, unit="whose", max_rows=2)
     _, sums = subsets(private, 400)
     pairs = [2**first + 2**second for first, second in itertools.combinations(range(5), 2)]
-    found = np.array([sums.count(pair) for pair in pairs])
-    assert found.sum() == 400
-    assert ((found - 40) ** 2 / 40).sum() < chi2.isf(1e-7, 9)
+    counts = np.array([sums.count(pair) for pair in pairs])
+    assert counts.sum() == 400
+    assert ((counts - 40) ** 2 / 40).sum() < chi2.isf(1e-7, 9)
 
 
 @pytest.mark.full
@@ -659,12 +668,12 @@ def test_all_sets_of_records_of_one_unit_are_as_likely(engine):
     times, sizes = 24, [5, 3]
     bit, _ = PEOPLE.columns
     two = Domain((bit, Column("whose", "integer", lower=0, upper=1)))
-    found, frame = [], frame_of(engine, people(sizes))
+    draws, frame = [], frame_of(engine, people(sizes))
     for _ in range(times):
         private = protect(frame, two, unit="whose", max_rows=1)
         sums = private.dp.groupby("whose").sum("bit", epsilon=10**9, rng=1)
-        found.append(sums.round().astype(int).to_numpy().ravel().tolist())
-    for size, bits in zip(sizes, zip(*found, strict=True), strict=True):
+        draws.append(sums.round().astype(int).to_numpy().ravel().tolist())
+    for size, bits in zip(sizes, zip(*draws, strict=True), strict=True):
         counts = np.array([bits.count(2**bit) for bit in range(size)])
         assert counts.sum() == times
         assert ((counts - times / size) ** 2 / (times / size)).sum() < chi2.isf(1e-7, size - 1)
@@ -723,7 +732,7 @@ def test_records_that_are_left_out_for_a_fault_are_no_ones(engine):
 def test_one_unit_of_two_types_in_two_partitions_is_refused():
     """One and 1.0 are one person to pandas, and would be two in partitions that are read apart."""
     halves = [pd.DataFrame({"y": [0.5] * 4, "who": np.ones(4, kind)}) for kind in (np.int64, np.float64)]
-    frame = dd.from_map(lambda place: halves[place], [0, 1], meta=halves[0])
+    frame = dd.from_map(lambda index: halves[index], [0, 1], meta=halves[0])
     with pytest.raises(
         errors.EngineError, match=r"^A partition of Dask has the column of the unit in another"
     ):
@@ -753,7 +762,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture(scope="module")
 def canaries() -> Any:
     """A frame whose cells can be told in any text: what is undeclared is never read."""
-    return table_of().append_column("person", pa.array([f"{CANARY}{place}" for place in range(24)]))
+    return table_of().append_column("person", pa.array([f"{CANARY}{index}" for index in range(24)]))
 
 
 @pytest.fixture(scope="module")
@@ -810,7 +819,7 @@ def test_every_engine_refuses_the_same_calls_as_pandas(engine):
     private, expected = (
         protect(frame, DOMAIN) for frame in (frame_of(engine, table_of()), of_pandas(table_of()))
     )
-    asked: list[Release] = [
+    requests: list[Release] = [
         release("mean", "g"),
         release("mean", "unknown"),
         release("sum", "x", mechanism="geometric"),
@@ -824,10 +833,10 @@ def test_every_engine_refuses_the_same_calls_as_pandas(engine):
         lambda dp: dp.groupby("x").count(epsilon=1),
         lambda dp: dp.partition("x", epsilon=1),
     ]
-    for ask in asked:
-        found, wanted = (outcome(lambda dp=frame.dp, ask=ask: ask(dp)) for frame in (private, expected))
-        assert isinstance(wanted, errors.PrivacyError)
-        same(found, wanted)
+    for ask in requests:
+        actual, refusal = (outcome(lambda dp=frame.dp, ask=ask: ask(dp)) for frame in (private, expected))
+        assert isinstance(refusal, errors.PrivacyError)
+        same(actual, refusal)
     assert private.dp.budget.spent == (0.0, 0.0)
 
 
@@ -948,12 +957,12 @@ def test_a_frame_that_fails_later_is_charged_and_tells_nothing(engine, texts_of,
     with pytest.raises(errors.EngineError) as failure:
         private.dp.homogeneity("y", "k")
     check_no_canary(failure.value, texts_of(failure.value), capfd)
-    made = outcome(lambda: changed.dp.sum("z", epsilon=10**9))
-    if isinstance(made, errors.EngineError):
-        check_no_canary(made, texts_of(made), capfd)
+    answer = outcome(lambda: changed.dp.sum("z", epsilon=10**9))
+    if isinstance(answer, errors.EngineError):
+        check_no_canary(answer, texts_of(answer), capfd)
     else:  # a step makes nulls of cells that are no numbers, of the one as of the other
         assert engine == "types in Dask"
-        assert abs(made.item()) < 1e-6
+        assert abs(answer.item()) < 1e-6
 
 
 # ---------------------------------------------------------------- sources that change
@@ -974,8 +983,7 @@ def written(path: Path, columns: dict[str, list[Any]], left_out: int | None = No
     import pyarrow.parquet
 
     kept = {
-        name: [cell for place, cell in enumerate(column) if place != left_out]
-        for name, column in columns.items()
+        name: [cell for row, cell in enumerate(column) if row != left_out] for name, column in columns.items()
     }
     table = pa.table({name: pa.array(kept[name], KIND_OF[name]) for name in kept})
     (pyarrow.parquet.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv)(table, path)
@@ -1046,11 +1054,11 @@ def test_a_source_that_changes_later_still_is_within_its_declaration(reader, tmp
     assert whole["count"].round().tolist() == [rows]
     for name, (_, most) in READ.items():
         assert np.abs(whole[name]).sum() <= rows * most + 1e-3, name
-    for place in range(rows):
-        written(path, BAD, left_out=place)
+    for row in range(rows):
+        written(path, BAD, left_out=row)
         fewer = everything()
         for name, (_, most) in READ.items():
-            assert np.abs(whole[name] - fewer[name]).sum() <= most + 1e-3, (name, place)
+            assert np.abs(whole[name] - fewer[name]).sum() <= most + 1e-3, (name, row)
 
 
 def test_a_source_that_an_engine_reads_as_what_it_was_is_one_clear_error(tmp_path, texts_of, capfd):
@@ -1059,12 +1067,12 @@ def test_a_source_that_an_engine_reads_as_what_it_was_is_one_clear_error(tmp_pat
     written(path, GOOD)
     private = protect(pl.scan_parquet(path), CHANGING)
     written(path, {**BAD, "k": [CANARY] * 6})
-    found = outcome(lambda: private.dp.sum("x", epsilon=10**9))
-    if isinstance(found, errors.PrivacyError):
-        assert isinstance(found, errors.EngineError)
-        check_no_canary(found, texts_of(found), capfd)
+    answer = outcome(lambda: private.dp.sum("x", epsilon=10**9))
+    if isinstance(answer, errors.PrivacyError):
+        assert isinstance(answer, errors.EngineError)
+        check_no_canary(answer, texts_of(answer), capfd)
     else:
-        assert abs(found.item()) <= 6 * 10
+        assert abs(answer.item()) <= 6 * 10
     assert private.dp.budget.spent == (10**9, 0.0)
 
 
@@ -1116,7 +1124,7 @@ def test_a_protected_frame_shows_no_cell_and_cannot_be_pickled(engine, texts_of)
     for text in (repr(private), str(private), f"{private}"):
         assert f"Protected frame of {NAMES.get(engine, engine)}" in text
         assert "n > 2" in text
-        assert not [shown for shown in ("4.04", CANARY) if shown in text]
+        assert not [cell for cell in ("4.04", CANARY) if cell in text]
     assert copy.copy(private) is copy.deepcopy(private) is private.copy() is private
     with pytest.raises(errors.ParameterError, match="cannot be pickled") as refusal:
         pickle.dumps(private)
@@ -1132,7 +1140,7 @@ def test_a_protected_frame_shows_no_cell_and_cannot_be_pickled(engine, texts_of)
         list(private["x"])
     chosen, queried = private[(private["n"] > 2) & private["x"].notna()], private.query("n > 2 and x.notna()")
     assert chosen.dp.domain == queried.dp.domain
-    counts = [one.dp.count(epsilon=0.25, rng=1).tolist() for one in (chosen, queried)]
+    counts = [frame.dp.count(epsilon=0.25, rng=1).tolist() for frame in (chosen, queried)]
     assert counts[0] == counts[1]
 
 
@@ -1158,8 +1166,8 @@ def test_dp_is_on_the_frames_of_polars_and_dask_once_it_is_imported():
             frame.dp.mean("x", epsilon=1)
         private = frame.dp.protect(domain, epsilon=2)
         assert isinstance(private, pdprivacy.ProtectedFrame)
-        found, wanted = (one.dp.mean("x", epsilon=1, rng=1) for one in (private, expected))
-        assert found.tolist() == wanted.tolist()
+        actual, pandas_mean = (protected.dp.mean("x", epsilon=1, rng=1) for protected in (private, expected))
+        assert actual.tolist() == pandas_mean.tolist()
         assert private.dp.budget.left == (1.0, 0.0)
         check_no_release(frame.dp)
         with pytest.raises(errors.MetadataError):
@@ -1257,9 +1265,9 @@ def kept_by_dask(people: int, extra: bool, kinds: dict[str, Any]) -> dict[int, i
         more = pd.DataFrame({"u": [people], "x": pd.array([None], dtype="Int64")})
         frame = pd.concat([frame.astype({"x": "Int64"}), more]).astype(kinds)
     dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
-    found = _bounded(dask.from_pandas(frame, npartitions=2, sort=False), "Dask", "u", 1, 12345).compute()
-    whose = found["u"].astype(int) < people
-    return dict(zip(found["u"].astype(int)[whose], found["x"].astype("Int64")[whose], strict=True))
+    sampled = _bounded(dask.from_pandas(frame, npartitions=2, sort=False), "Dask", "u", 1, 12345).compute()
+    whose = sampled["u"].astype(int) < people
+    return dict(zip(sampled["u"].astype(int)[whose], sampled["x"].astype("Int64")[whose], strict=True))
 
 
 @pytest.mark.full(keep=2)
@@ -1313,12 +1321,12 @@ def test_objects_that_are_no_texts_name_no_unit_of_dask(cells):
 
 def test_labels_of_a_type_are_in_no_message(texts_of):
     pl = pytest.importorskip("polars", reason="Polars is not installed")
-    for held in (
+    for series in (
         pl.Series([CANARY], dtype=pl.Enum([CANARY])),
         pl.Series([{CANARY: 1}]),
     ):
         with pytest.raises(errors.PrivacyError) as failure:
-            protect(pl.DataFrame({"x": held}), NUMBERS, epsilon=1)
+            protect(pl.DataFrame({"x": series}), NUMBERS, epsilon=1)
         assert not [text for text in texts_of(failure.value) if CANARY in text]
 
 

@@ -69,22 +69,22 @@ def questions(columns: list[Column]) -> dict[str, Callable[[Any], Any]]:
             labelled += [column] if column.upper - column.lower < 1000 else []
     products = [quantity(column, "t", products=True) for column in numbers]
     lower, upper = numbers[-1].bounds("t")
-    found: dict[str, Callable[[Any], Any]] = {
-        "grouped": lambda one: one.grouped(products[:2], labelled[:2], "t", products=True),
-        "bins": lambda one: one.bins(
+    reads: dict[str, Callable[[Any], Any]] = {
+        "grouped": lambda engine: engine.grouped(products[:2], labelled[:2], "t", products=True),
+        "bins": lambda engine: engine.bins(
             numbers[-1], np.linspace(lower - 0.5, upper + 0.5, 20).tolist()
         ).tolist(),
-        "tables": lambda one: one.table(labelled[:3], "t").tolist(),
-        "moments": lambda one: one.grouped(products, (), "t", products=True),
-        "sums of all": lambda one: one.grouped(products, (), "t", products=False),
-        "rows": lambda one: one.rows,
-        "sums": lambda one: one.grouped([quantity(numbers[0], "t")], labelled[:2], "t", products=False),
+        "tables": lambda engine: engine.table(labelled[:3], "t").tolist(),
+        "moments": lambda engine: engine.grouped(products, (), "t", products=True),
+        "sums of all": lambda engine: engine.grouped(products, (), "t", products=False),
+        "rows": lambda engine: engine.rows,
+        "sums": lambda engine: engine.grouped([quantity(numbers[0], "t")], labelled[:2], "t", products=False),
     }
     for column in columns:
-        found[f"present {column.name}"] = lambda one, column=column: one.present(column)
+        reads[f"present {column.name}"] = lambda engine, column=column: engine.present(column)
     for column in numbers:
         number = quantity(column, "t", centered=column is numbers[0])
-        found[f"sum {column.name}"] = lambda one, number=number: sum_of(one, number)
+        reads[f"sum {column.name}"] = lambda engine, number=number: sum_of(engine, number)
         lower, upper = column.bounds("t")
         width = max(upper - lower, 1.0, abs(lower) * 2.0**-40)
         few = np.unique([lower - width, lower, lower + width / 3, upper, upper + width])
@@ -93,17 +93,17 @@ def questions(columns: list[Column]) -> dict[str, Callable[[Any], Any]]:
             "few": tuple(few.tolist()),
             "even": tuple(np.unique(np.linspace(lower + width / 8, lower + width, 31)).tolist()),
         }.items():
-            found[f"bins {column.name} {name}"] = lambda one, column=column, edges=edges: one.bins(
+            reads[f"bins {column.name} {name}"] = lambda engine, column=column, edges=edges: engine.bins(
                 column, edges
             ).tolist()
     for column in labelled:
         first = indicator(column, "t", column.labels("t")[0])
-        found[f"table {column.name}"] = lambda one, column=column: one.table([column], "t").tolist()
-        found[f"share {column.name}"] = lambda one, first=first: sum_of(one, first)
-        found[f"grouped {column.name}"] = lambda one, column=column: one.grouped(
+        reads[f"table {column.name}"] = lambda engine, column=column: engine.table([column], "t").tolist()
+        reads[f"share {column.name}"] = lambda engine, first=first: sum_of(engine, first)
+        reads[f"grouped {column.name}"] = lambda engine, column=column: engine.grouped(
             products, [column], "t", products=True
         )
-    return found
+    return reads
 
 
 def everything(engine: Any, columns: list[Column]) -> dict[str, Any]:
@@ -126,21 +126,21 @@ def expected_of(name: str) -> dict[str, Any]:
     return everything(reference(table), columns)
 
 
-def selected(engine: str, name: str, asked: list[str]) -> list[str]:
+def selected(engine: str, name: str, reads: list[str]) -> list[str]:
     """Reads of an engine on a hard frame: all of them, if its queries are fast.
 
     Of the others all is asked about one or two frames. About each they are asked what reads its columns as
     numbers, in bins and by label (there is no other way of reading them), and in turn some of the rest.
     """
-    place = list(READ).index(name)
+    index = list(READ).index(name)
     if engine in FAST or name == WHOLE[0] or (engine, name) in WHOLE[1:]:
-        return asked
-    turn = asked[2 + place % (len(asked) - 2)]
+        return reads
+    turn = reads[2 + index % (len(reads) - 2)]
     if engine in ("Spark", "Dask of NumPy"):
-        return [*asked[:2], turn]
+        return [*reads[:2], turn]
     if engine == "Dask":  # which adds up numbers of no group in a way of its own
-        return list(dict.fromkeys([*asked[:2], "moments", turn]))
-    return [*asked[:4], *asked[4 + place % 9 :: 9]]
+        return list(dict.fromkeys([*reads[:2], "moments", turn]))
+    return [*reads[:4], *reads[4 + index % 9 :: 9]]
 
 
 @pytest.mark.full(keep=1)
@@ -150,9 +150,9 @@ def test_every_engine_gives_the_numbers_of_pandas(name, engine):
     table, columns = READ[name]
     if name == "nulls without a type" and engine in TYPELESS:
         pytest.skip("a column of objects is refused")
-    expected, frame, asked = expected_of(name), NarwhalsEngine(frame_of(engine, table)), questions(columns)
-    found = {key: asked[key](frame) for key in selected(engine, name, list(asked))}
-    assert found == {key: expected[key] for key in found}
+    expected, frame, reads = expected_of(name), NarwhalsEngine(frame_of(engine, table)), questions(columns)
+    actual = {key: reads[key](frame) for key in selected(engine, name, list(reads))}
+    assert actual == {key: expected[key] for key in actual}
 
 
 @pytest.mark.full(keep=9)
@@ -164,9 +164,9 @@ def test_the_cell_of_each_record_is_that_of_pandas(name, engine):
         pytest.skip("a column of objects is refused")
     for column in columns:
         if column.bins or column.categories:
-            found = NarwhalsEngine(frame_of(engine, table)).codes(column, "t")
-            assert found.tolist() == reference(table).codes(column, "t").tolist()
-            assert found.dtype == np.int64
+            actual = NarwhalsEngine(frame_of(engine, table)).codes(column, "t")
+            assert actual.tolist() == reference(table).codes(column, "t").tolist()
+            assert actual.dtype == np.int64
 
 
 CELLS = st.sampled_from([-3.0, 10.0, 3.5, 0.1, 1e-9, -INF, INF, 1e300, NAN, None, 9.999999999])
@@ -195,10 +195,10 @@ def test_every_frame_gives_the_numbers_of_pandas(engine, records):
             for (name, kind), cells in zip(KINDS.items(), columns, strict=True)
         }
     )
-    found, expected = NarwhalsEngine(frame_of(engine, table)), reference(table)
-    asked = questions(BASICS)
-    kept = [*list(asked)[:4], *list(asked)[4 + len(records) % 5 :: 5]]
-    assert {key: asked[key](found) for key in kept} == {key: asked[key](expected) for key in kept}
+    actual, expected = NarwhalsEngine(frame_of(engine, table)), reference(table)
+    reads = questions(BASICS)
+    chosen = [*list(reads)[:4], *list(reads)[4 + len(records) % 5 :: 5]]
+    assert {key: reads[key](actual) for key in chosen} == {key: reads[key](expected) for key in chosen}
 
 
 EDGE = st.floats(-100, 100).map(lambda edge: edge if abs(edge) > 1e-300 else 0.0)
@@ -210,7 +210,7 @@ EVEN = st.tuples(st.integers(-50, 50), st.integers(9, 60), st.sampled_from([1.0,
 @settings(max_examples=40)
 @given(
     edges=st.lists(EDGE, min_size=2, max_size=20, unique=True).map(sorted)
-    | EVEN.map(lambda even: [(even[0] + place) / even[2] for place in range(even[1])]),
+    | EVEN.map(lambda even: [(even[0] + index) / even[2] for index in range(even[1])]),
     ends=st.tuples(st.floats(-100, 100), st.floats(-100, 100)).map(sorted),
 )
 def test_bins_are_told_apart_to_the_last_bit(engine, edges, ends):
@@ -237,14 +237,14 @@ def test_sums_beyond_the_precision_of_a_double_are_exact(engine):
     number, squared = quantity(column, "t", centered=False), quantity(column, "t", products=True)
     frame = NarwhalsEngine(frame_of(engine, pa.table({"x": values, "g": np.arange(rows) % 2 == 1})))
     # with the least step on top, which a double of that size cannot hold
-    least, one = int(values[0] / number.grid), int(0.5 / number.grid)
-    assert sum_of(frame, number) == (rows, rows * least - one)
+    least, half = int(values[0] / number.grid), int(0.5 / number.grid)
+    assert sum_of(frame, number) == (rows, rows * least - half)
     assert rows * least > 2**49
     high, step = squared.high, int(0.5 / squared.grid)
     moments = frame.grouped([squared], (), "t", products=True)
     assert moments.products == {(0, 0): [(rows - 1) * high**2 + (high - step) ** 2]}
     grouped = frame.grouped([number], [key], "t", products=False)
-    assert grouped.sums == [[(rows + 1) // 2 * least, rows // 2 * least - one]]
+    assert grouped.sums == [[(rows + 1) // 2 * least, rows // 2 * least - half]]
 
 
 @pytest.mark.parametrize("rows", [10**9, 2**32])
@@ -252,9 +252,9 @@ def test_no_part_of_a_sum_can_leave_what_a_double_holds(rows):
     """The parts that an engine adds, at the largest steps there are and at the most rows."""
     widest = [Column("x", "float", lower=-1.0, upper=1.0), Column("x", "float", lower=2.0**-20, upper=1.0)]
     for column in widest:
-        one = quantity(column, "t", centered=False)
+        single = quantity(column, "t", centered=False)
         product = quantity(column, "t", centered=False, products=True)
-        for reach in (one.reach, product.reach, product.reach**2, 2**36):
+        for reach in (single.reach, product.reach, product.reach**2, 2**36):
             for known in (rows, None):
                 cut = queries._cut(reach, known)
                 coarse, fine = (reach // cut + 1, cut // 2) if cut else (0, reach)
@@ -275,24 +275,24 @@ def test_frames_in_slices_give_the_same(engine, monkeypatch):
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
 def test_one_call_is_one_query(engine, monkeypatch):
     """A lazy frame may be expensive to read, and may differ from one reading to the next."""
-    asked: list[str] = []
+    calls: list[str] = []
     true = narwhals_engine.run_guarded
     monkeypatch.setattr(
-        narwhals_engine, "run_guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+        narwhals_engine, "run_guarded", lambda task, name, run: (calls.append(task), true(task, name, run))[1]
     )
-    found = NarwhalsEngine(frame_of(engine, everyday(12)))
+    reader = NarwhalsEngine(frame_of(engine, everyday(12)))
     numbers = [quantity(NUMBER, "t", products=True), quantity(RANGE, "t", products=True)]
     for call in (
-        lambda: sum_of(found, numbers[0]),
-        lambda: found.grouped(numbers, (), "t", products=True),
-        lambda: found.table([LETTER, TRUTH, RANGE], "t"),
-        lambda: found.grouped(numbers, [LETTER, TRUTH], "t", products=True),
-        lambda: found.bins(NUMBER, (0.0, 1.0)),
-        lambda: found.present(NUMBER),
+        lambda: sum_of(reader, numbers[0]),
+        lambda: reader.grouped(numbers, (), "t", products=True),
+        lambda: reader.table([LETTER, TRUTH, RANGE], "t"),
+        lambda: reader.grouped(numbers, [LETTER, TRUTH], "t", products=True),
+        lambda: reader.bins(NUMBER, (0.0, 1.0)),
+        lambda: reader.present(NUMBER),
     ):
-        asked.clear()
+        calls.clear()
         call()
-        assert len(asked) == 1
+        assert len(calls) == 1
 
 
 # ---------------------------------------------------------------- several reads at once
@@ -322,15 +322,15 @@ def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(e
     table = everyday(12).slice(0, rows)
     if rows == 0 and engine in ("Spark", *TYPELESS):
         pytest.skip("a frame without records may have lost its types")
-    asked: list[str] = []
+    calls: list[str] = []
     true = narwhals_engine.run_guarded
-    found = NarwhalsEngine(frame_of(engine, table))
+    reader = NarwhalsEngine(frame_of(engine, table))
     monkeypatch.setattr(
-        narwhals_engine, "run_guarded", lambda what, name, run: (asked.append(what), true(what, name, run))[1]
+        narwhals_engine, "run_guarded", lambda task, name, run: (calls.append(task), true(task, name, run))[1]
     )
     by_itself = Read("ranks", (quantity(NUMBER, "t"),))
-    answers = found.collect([READS[0], by_itself, *READS])
-    assert [what for what in asked if what != "the types of its columns"] == ["several statistics"]
+    answers = reader.collect([READS[0], by_itself, *READS])
+    assert [task for task in calls if task != "the types of its columns"] == ["several statistics"]
     assert list(answers) == READS
     expected = reference(table)
     for read, answer in answers.items():
@@ -338,10 +338,10 @@ def test_reads_that_are_collected_together_are_one_query_with_the_same_answers(e
 
 
 def test_no_reads_are_no_query(monkeypatch):
-    found = NarwhalsEngine(everyday(12))
+    reader = NarwhalsEngine(everyday(12))
     monkeypatch.setattr(narwhals_engine, "run_guarded", lambda *_: pytest.fail("something is read"))
-    assert found.collect([]) == {}
-    assert found.collect([Read("ranks", (quantity(NUMBER, "t"),))]) == {}
+    assert reader.collect([]) == {}
+    assert reader.collect([Read("ranks", (quantity(NUMBER, "t"),))]) == {}
 
 
 # ---------------------------------------------------------------- refusals
@@ -349,32 +349,32 @@ def test_no_reads_are_no_query(monkeypatch):
 
 @pytest.mark.parametrize("engine", each_engine(ENGINES))
 def test_unsupported_methods_are_refused_by_name_before_any_read(engine, monkeypatch):
-    found = NarwhalsEngine(frame_of(engine, everyday(12)))
+    reader = NarwhalsEngine(frame_of(engine, everyday(12)))
     monkeypatch.setattr(narwhals_engine, "run_guarded", lambda *_: pytest.fail("something is read"))
     name = {"Dask": "Dask", "DuckDB": "DuckDB", "Polars": "Polars"}.get(engine.split()[-1], engine.split()[0])
     number = quantity(NUMBER, "t")
     with pytest.raises(
         errors.ParameterError, match=rf"^{name} frames do not give the records around centres"
     ):
-        found.clusters([number], np.zeros((1, 1)))
+        reader.clusters([number], np.zeros((1, 1)))
     if engine in LAZY:
         with pytest.raises(
             errors.ParameterError, match=rf"{name} frames do not give the cell of each record"
         ):
-            found.codes(LETTER, "t")
+            reader.codes(LETTER, "t")
     with pytest.raises(errors.InvalidDataError, match=r"column 'y' is declared and not in the frame"):
-        found.present(Column("y", "boolean"))
+        reader.present(Column("y", "boolean"))
     with pytest.raises(errors.InvalidDataError, match=r"column 'g' is declared as float and holds \w+"):
-        sum_of(found, quantity(Column("g", "float", lower=0, upper=1), "t"))
+        sum_of(reader, quantity(Column("g", "float", lower=0, upper=1), "t"))
     with pytest.raises(errors.DeclarationError, match="bounds"):
-        found.bins(LETTER, (0.0, 1.0))
+        reader.bins(LETTER, (0.0, 1.0))
 
 
 def test_labels_that_only_pandas_tells_apart_are_refused():
     fine = Column("t", "category", categories=(pd.Timestamp("2024-01-01") + pd.Timedelta(1, "ns"),))
-    found = NarwhalsEngine(READ["times"][0])
+    reader = NarwhalsEngine(READ["times"][0])
     with pytest.raises(errors.ParameterError, match="finer than a microsecond"):
-        found.table([fine], "t")
+        reader.table([fine], "t")
     spans = NarwhalsEngine(pa.table({"t": pa.array([datetime.timedelta(1)])}))
     with pytest.raises(errors.ParameterError, match="column 't' holds Duration"):
         spans.table([Column("t", "category", categories=(pd.Timedelta(days=1),))], "t")
@@ -411,13 +411,13 @@ def failing(engine: str) -> Any:
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("engine", ["DuckDB", "lazy Polars", "Dask of NumPy"])
 def test_a_plan_that_fails_halfway_tells_no_cell(engine, texts_of):
-    found = NarwhalsEngine(failing(engine))
+    reader = NarwhalsEngine(failing(engine))
     count = Column("n", "integer", lower=0, upper=9)
     for call in (
-        lambda: sum_of(found, quantity(count, "t")),
-        lambda: found.table([count], "t"),
-        lambda: found.present(count),
-        lambda: found.grouped([quantity(NUMBER, "t")], [count], "t", products=True),
+        lambda: sum_of(reader, quantity(count, "t")),
+        lambda: reader.table([count], "t"),
+        lambda: reader.present(count),
+        lambda: reader.grouped([quantity(NUMBER, "t")], [count], "t", products=True),
     ):
         with pytest.raises(errors.EngineError, match=r"failed to compute .* \(\w+\)\.") as failure:
             call()
@@ -427,7 +427,7 @@ def test_a_plan_that_fails_halfway_tells_no_cell(engine, texts_of):
 def test_a_function_that_an_engine_misses_is_one_clear_error(monkeypatch, texts_of):
     import narwhals.stable.v2 as library
 
-    found = NarwhalsEngine(everyday(12))
+    reader = NarwhalsEngine(everyday(12))
 
     def missing(*_: Any, **__: Any) -> None:
         raise NotImplementedError("no group_by, and here is a cell: secret")
@@ -436,7 +436,7 @@ def test_a_function_that_an_engine_misses_is_one_clear_error(monkeypatch, texts_
     with pytest.raises(
         errors.EngineError, match=r"^PyArrow failed to compute a table \(NotImplementedError\)"
     ) as failure:
-        found.table([LETTER], "t")
+        reader.table([LETTER], "t")
     assert not [text for text in texts_of(failure.value) if "secret" in text]
 
 
@@ -470,8 +470,12 @@ def test_without_narwhals_the_extra_of_the_engine_is_named():
         "pyspark.sql.dataframe": "spark",
         "pyspark.pandas.frame": "spark",
     }
-    done = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:-1] == [f'pip install "pdprivacy[{extra}]"' for extra in modules.values()]
+    process = subprocess.run(
+        [sys.executable, "-c", code, *modules], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split("\n")[:-1] == [
+        f'pip install "pdprivacy[{extra}]"' for extra in modules.values()
+    ]
 
 
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.InvalidDataWarning")

@@ -84,25 +84,25 @@ def test_times_are_those_of_the_records_in_every_zone(spark, conf, zone):
         "1582-10-10 00:00:00.000001",
         "0001-01-01 00:00:00",
     )
-    told = tuple(
+    clock_labels = tuple(
         map(datetime.datetime.fromisoformat, (f"{clock:0<26}" if "." in clock else clock for clock in clocks))
     )
     rows = ",".join(f"struct(timestamp_ntz'{clock}' as t)" for clock in clocks)
     frame = spark.sql(f"select inline(array({rows}))")
-    assert counts(frame, Column("t", "category", categories=told)) == [1, 1, 1, 1]
-    aware = tuple(label.replace(tzinfo=datetime.UTC) for label in told)
+    assert counts(frame, Column("t", "category", categories=clock_labels)) == [1, 1, 1, 1]
+    aware = tuple(label.replace(tzinfo=datetime.UTC) for label in clock_labels)
     assert counts(frame, Column("t", "category", categories=aware)) == [0, 0, 0, 0]
     # the second one is the same time on the clocks of New York an hour later
     epoch, micro = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
-    micros = [(label - epoch) // micro for label in told]
+    micros = [(label - epoch) // micro for label in clock_labels]
     micros[0] = micros[1] + 4 * 3600 * 10**6
     micros[1] += 5 * 3600 * 10**6
     rows = ",".join(f"struct(timestamp_micros({micro}) as t)" for micro in micros)
     frame = spark.sql(f"select inline(array({rows}))")
     york = zoneinfo.ZoneInfo("America/New_York")
-    labels = (told[1].replace(tzinfo=york), aware[1] + datetime.timedelta(hours=5), *aware[2:])
+    labels = (clock_labels[1].replace(tzinfo=york), aware[1] + datetime.timedelta(hours=5), *aware[2:])
     assert counts(frame, Column("t", "category", categories=labels)) == [1, 1, 1, 1]
-    assert counts(frame, Column("t", "category", categories=told)) == [0, 0, 0, 0]
+    assert counts(frame, Column("t", "category", categories=clock_labels)) == [0, 0, 0, 0]
 
 
 def steps_of(quantity: Quantity, value: float) -> int:
@@ -131,7 +131,7 @@ def test_settings_of_a_session_change_no_number(spark, conf, name, value):
         (0.3, 4, True),
     ]
     frame = spark.createDataFrame(cells, "x double, n bigint, h boolean").repartition(3)
-    found = NarwhalsEngine(frame)
+    reader = NarwhalsEngine(frame)
     number, whole = (
         quantity(NUMBER, "t", products=True),
         quantity(Column("n", "integer", lower=1, upper=9), "t", products=True),
@@ -141,17 +141,17 @@ def test_settings_of_a_session_change_no_number(spark, conf, name, value):
         for cell in cells
         if cell[0] is not None and cell[0] == cell[0]
     ]
-    assert sum_of(found, number) == (3, sum(steps))
+    assert sum_of(reader, number) == (3, sum(steps))
     rows = [
         (steps_of(number, 0.1), steps_of(whole, 9.0)),
         (steps_of(number, 0.0), steps_of(whole, 1.0)),
         (steps_of(number, 0.3), steps_of(whole, 4.0)),
     ]
-    moments = found.grouped([number, whole], (), "t", products=True)
+    moments = reader.grouped([number, whole], (), "t", products=True)
     assert moments.sums == [[sum(first for first, _ in rows)], [sum(second for _, second in rows)]]
     assert moments.products[0, 1] == [sum(first * second for first, second in rows)]
     assert counts(frame, Column("n", "integer", lower=1, upper=9, bins=(1, 3, 9))) == [1, 3]
-    assert found.bins(NUMBER, (0.0, 0.1, 0.3, 10.0)).tolist() == [1, 1, 1]
+    assert reader.bins(NUMBER, (0.0, 0.1, 0.3, 10.0)).tolist() == [1, 1, 1]
 
 
 def test_names_that_spark_does_not_tell_apart_are_refused(spark):
@@ -214,16 +214,16 @@ def test_a_failing_function_and_a_lost_worker_tell_no_cell(spark, texts_of, fate
 
     frame = spark.createDataFrame([("secret", 1.0)], "g string, x double")
     frame = frame.select(functions.udf(fate, "int")("g").alias("n"), "x")
-    found = NarwhalsEngine(frame)
+    reader = NarwhalsEngine(frame)
     count = Column("n", "integer", lower=0, upper=9)
     with pytest.raises(errors.EngineError, match=r"^Spark failed to compute a table \(\w+\)\.") as failure:
-        found.table([count], "t")
+        reader.table([count], "t")
     assert not [text for text in texts_of(failure.value) if "secret" in text or "what it read" in text]
 
 
 def test_a_cell_that_the_plan_cannot_convert_tells_no_cell(spark, conf, texts_of):
     conf("spark.sql.ansi.enabled", "true")
-    found = NarwhalsEngine(spark.sql("select cast(g as int) as n from values ('1'), ('secret') as t(g)"))
+    reader = NarwhalsEngine(spark.sql("select cast(g as int) as n from values ('1'), ('secret') as t(g)"))
     with pytest.raises(errors.EngineError, match=r"^Spark failed to compute sums") as failure:
-        sum_of(found, quantity(Column("n", "integer", lower=0, upper=9), "t"))
+        sum_of(reader, quantity(Column("n", "integer", lower=0, upper=9), "t"))
     assert not [text for text in texts_of(failure.value) if "secret" in text]

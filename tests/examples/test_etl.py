@@ -21,14 +21,14 @@ pytestmark = [
 
 def run(script: str, folder: Path) -> dict[str, str]:
     """The output of an example under each heading."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(HERE / script)],
         cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False,
         env={**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    _, *parts = re.split(r"^(.+)\n-{4,}\n", done.stdout, flags=re.MULTILINE)
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
+    _, *parts = re.split(r"^(.+)\n-{4,}\n", process.stdout, flags=re.MULTILINE)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -37,8 +37,8 @@ def charges(text: str) -> list[str]:
 
 
 def left(text: str) -> float:
-    (found,) = re.findall(r"-> epsilon (\S+) is left", text)
-    return float(found)
+    (amount,) = re.findall(r"-> epsilon (\S+) is left", text)
+    return float(amount)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_other_arguments_and_faulty_data_are_refused_and_cost_nothing(plain):
 
 
 def test_the_report_is_made_of_the_files(plain):
-    found = re.search(r"Mean age (\S+), plus or minus (\S+)\n", plain[1]["The report"])
-    mean, error = map(float, found.groups())
+    match = re.search(r"Mean age (\S+), plus or minus (\S+)\n", plain[1]["The report"])
+    mean, error = map(float, match.groups())
     assert 0 < error < 0.1
     assert abs(mean - 38.94) < 8 * error  # once in 1e10 runs more
     files = plain[1]["Files"].split()

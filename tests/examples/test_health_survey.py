@@ -32,17 +32,17 @@ pytestmark = [
 def runs(tmp_path_factory):
     """The folder and the output of two runs: one by default, one in this process, with a path of its own."""
     plain, named = (tmp_path_factory.mktemp(name) for name in ("plain", "named"))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT)],
         cwd=plain, capture_output=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(io.StringIO()) as output:
         patched.chdir(named)
         patched.setattr(sys, "argv", [str(SCRIPT), "other.png"])
         run_path(str(SCRIPT), run_name="__main__")
-    return (plain, done.stdout), (named, output.getvalue())
+    return (plain, process.stdout), (named, output.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +105,9 @@ def test_covariances_are_a_symmetric_matrix_near_the_exact_one(public, exact):
         for j, (value, half) in enumerate(row):
             assert numbers[j][i] == (value, half)
             assert abs(value - truth[i, j]) <= 8 * half + 0.05
-    made = [[float(cell) for cell in line.split()[1:]] for line in correlations.splitlines()[2:]]
-    assert [row[i] for i, row in enumerate(made)] == [1, 1, 1]
-    assert abs(made[0][1] - exact[names].corr().loc["age", "family"]) < 0.3
+    released = [[float(cell) for cell in line.split()[1:]] for line in correlations.splitlines()[2:]]
+    assert [row[i] for i, row in enumerate(released)] == [1, 1, 1]
+    assert abs(released[0][1] - exact[names].corr().loc["age", "family"]) < 0.3
 
 
 def test_every_count_of_the_table_is_near_the_exact_one(public, exact):
@@ -213,7 +213,7 @@ SHAPES = ("correlation", "pooled", "sums")
 
 def shape(path: Path) -> str:
     """Pictures of one shape are drawn by the same lines, of other numbers."""
-    return next((one for one in SHAPES if one in path.stem), "proportions")
+    return next((stem for stem in SHAPES if stem in path.stem), "proportions")
 
 
 @pytest.fixture(scope="module")
@@ -235,23 +235,23 @@ def quick(tmp_path_factory, study):
     with (
         pytest.MonkeyPatch.context() as patched,
         redirect_stdout(io.StringIO()) as output,
-        redirect_stderr(io.StringIO()) as told,
+        redirect_stderr(io.StringIO()) as stderr,
     ):
         patched.chdir(folder)
         patched.setattr(study, "finish", finish)
         study.main(["--quick", "--repetitions", "2", "--out", "made"])
-    assert told.getvalue() == ""  # no warning, and no bar where there is no terminal
+    assert stderr.getvalue() == ""  # no warning, and no bar where there is no terminal
     return folder, output.getvalue(), set(whole.values())
 
 
 def test_study_is_a_script_that_refuses_what_it_cannot_repeat(tmp_path):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(STUDY), "--repetitions", "1"],
         cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "error: --repetitions must be at least 2" in done.stderr
-    assert "Warning" not in done.stderr
+    assert process.returncode == 2
+    assert "error: --repetitions must be at least 2" in process.stderr
+    assert "Warning" not in process.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -302,8 +302,8 @@ def test_study_can_be_repeated(study):
         tables.append(
             (study.covariance_study(4, (50,), rng, progress), study.proportion_study(4, (50,), rng, progress))
         )
-    for first, same, other in zip(*tables, strict=True):
-        pd.testing.assert_frame_equal(first, same)
+    for first, repeated, other in zip(*tables, strict=True):
+        pd.testing.assert_frame_equal(first, repeated)
         assert not first.equals(other)
 
 
@@ -311,14 +311,14 @@ def test_study_can_be_repeated(study):
 @pytest.mark.parametrize("correlation", [0.0, -0.4, 0.7])
 def test_released_matrices_keep_their_bounds(study, name, correlation):
     for n in (50, 800):
-        made = study.release_matrices(n, correlation, name, 1500, np.random.default_rng(n))
-        for place, variance in enumerate((made["S11"], made["S22"])):
-            width = 6 + 3 * place
+        released = study.release_matrices(n, correlation, name, 1500, np.random.default_rng(n))
+        for index, variance in enumerate((released["S11"], released["S22"])):
+            width = 6 + 3 * index
             assert ((variance >= 0) & (variance <= n * width**2 / (4 * (n - 1)))).all()
-        assert (np.abs(made["S12"]) <= np.sqrt(made["S11"] * made["S22"])).all()
-        undefined = np.isnan(made["r"])
-        assert (np.abs(made["r"][~undefined]) <= 1).all()
-        assert (undefined == (made["S11"] * made["S22"] == 0)).all()
+        assert (np.abs(released["S12"]) <= np.sqrt(released["S11"] * released["S22"])).all()
+        undefined = np.isnan(released["r"])
+        assert (np.abs(released["r"][~undefined]) <= 1).all()
+        assert (undefined == (released["S11"] * released["S22"] == 0)).all()
         # n = 50: half of the clamped variances are zero somewhere; no truncated one ever is
         assert (0.4 < undefined.mean() < 0.65) if (name, n) == ("clamp", 50) else undefined.mean() <= 0.02
 
@@ -330,8 +330,8 @@ def test_released_variances_have_the_exact_bias(study, name, n):
     """False alarms: 1e-6 for each of two means, 1e-6 for each of two atoms."""
     draws = 20_000
     rng = np.random.default_rng(7)
-    for place, variance in enumerate((1.0, 2.0)):
-        mechanism = study.variance_mechanism(n, place, study.MECHANISMS[name])
+    for index, variance in enumerate((1.0, 2.0)):
+        mechanism = study.variance_mechanism(n, index, study.MECHANISMS[name])
         released = study.release(mechanism, np.full(draws, variance), rng)
         error = released.std() / math.sqrt(draws)
         assert abs(released.mean() - variance - float(mechanism.bias(variance))) <= SIGMAS * error
@@ -341,11 +341,11 @@ def test_released_variances_have_the_exact_bias(study, name, n):
 
 def test_bias_is_ordered_as_published_and_shrinks_with_the_rows(study):
     """Exact, no draws: BIT is less biased than either truncated mechanism, the corrected one most."""
-    for place, variance in enumerate((1.0, 2.0)):
+    for index, variance in enumerate((1.0, 2.0)):
         last = [math.inf] * 3
         for n in study.ROWS:
             bias = [
-                float(study.variance_mechanism(n, place, study.MECHANISMS[name]).bias(variance))
+                float(study.variance_mechanism(n, index, study.MECHANISMS[name]).bias(variance))
                 for name in ("clamp", "published", "corrected")
             ]
             assert 0 < bias[0] < bias[1] < bias[2]
@@ -359,8 +359,8 @@ def test_symmetric_bounds_leave_no_bias(study, name):
     """False alarms: 1e-6 for each of two means; with correlation 0.7 there is a bias of half of it."""
     draws = 8000
     for correlation, biased in ((0.0, False), (0.7, True)):
-        made = study.release_matrices(50, correlation, name, draws, np.random.default_rng(11))["r"]
-        known = made[np.isfinite(made)]
+        released = study.release_matrices(50, correlation, name, draws, np.random.default_rng(11))["r"]
+        known = released[np.isfinite(released)]
         off = abs(known.mean() - correlation)
         assert (off > 0.3) if biased else (off <= SIGMAS * known.std() / math.sqrt(known.size))
 
@@ -371,9 +371,9 @@ def test_sign_of_the_correlation_is_a_mirror(study, name):
     """False alarms: 1e-6 for each of two sums of means."""
     means, errors = [], []
     for correlation in (-0.4, 0.4):
-        made = study.release_matrices(400, correlation, name, 4000, np.random.default_rng(12))["S12"]
-        means.append(made.mean())
-        errors.append(made.std() / math.sqrt(made.size))
+        released = study.release_matrices(400, correlation, name, 4000, np.random.default_rng(12))["S12"]
+        means.append(released.mean())
+        errors.append(released.std() / math.sqrt(released.size))
     assert abs(sum(means)) <= SIGMAS * math.hypot(*errors)
     assert means[1] > 0.25  # of 0.566, less the bias
 
@@ -424,9 +424,9 @@ def test_noise_variance_of_each_procedure(study, procedure):
     released = study.PROCEDURES[procedure](counts, n, Fraction(1), "clamp", rng) @ study.CELLS.T
     levels = 2 if procedure == "hierarchy" else 1
     plain = (study.count_mechanism(n, Fraction(1), "clamp", levels).std / n) ** 2
-    found = ((released - study.TRUTHS) ** 2).mean(axis=0)
+    measured = ((released - study.TRUTHS) ** 2).mean(axis=0)
     stated = study.noise_variance(procedure, study.TRUTHS, plain)
-    assert np.abs(found / stated - 1).max() <= 4.5 * math.sqrt(5 / draws)
+    assert np.abs(measured / stated - 1).max() <= 4.5 * math.sqrt(5 / draws)
 
 
 @pytest.fixture(scope="module")
@@ -435,14 +435,14 @@ def coverages(study):
     draws, n = 4000, 500
     rng = np.random.default_rng(19)
     counts = rng.multinomial(n, study.PROPORTIONS, size=draws)
-    found = {}
+    tables = {}
     for name in MECHANISMS:
         for epsilon in (Fraction(1), Fraction(1, 10)):
             released = study.rescaled(counts, n, epsilon, name, rng) @ study.CELLS.T
             mechanism = study.count_mechanism(n, epsilon, name)
             table = study.measures("rescaling", released[np.newaxis], n, mechanism)
-            found[name, float(epsilon)] = table.set_index("target").loc[["p1", "p2", "p3", "p4"]]
-    return found
+            tables[name, float(epsilon)] = table.set_index("target").loc[["p1", "p2", "p3", "p4"]]
+    return tables
 
 
 @pytest.mark.full
@@ -474,14 +474,14 @@ def test_several_releases_mend_coverage_and_cost_accuracy(study):
     counts = rng.multinomial(n, study.PROPORTIONS, size=draws)
     tables = []
     for sets in (1, 5):
-        made = [study.rescaled(counts, n, epsilon / sets, "clamp", rng) for _ in range(sets)]
+        rescaled = [study.rescaled(counts, n, epsilon / sets, "clamp", rng) for _ in range(sets)]
         mechanism = study.count_mechanism(n, epsilon / sets, "clamp")
         tables.append(
-            study.measures("rescaling", np.stack(made) @ study.CELLS.T, n, mechanism).set_index("target")
+            study.measures("rescaling", np.stack(rescaled) @ study.CELLS.T, n, mechanism).set_index("target")
         )
-    one, five = tables
+    single, five = tables
     leaves = ["p1", "p2", "p3", "p4"]
-    assert (one.loc[leaves, "coverage"] < 0.6).all()
+    assert (single.loc[leaves, "coverage"] < 0.6).all()
     assert (five.loc[leaves, "coverage"] > 0.75).all()
     for target in ("p1", "p4"):
-        assert abs(five.loc[target, "bias"]) > 1.5 * abs(one.loc[target, "bias"]) > 0
+        assert abs(five.loc[target, "bias"]) > 1.5 * abs(single.loc[target, "bias"]) > 0

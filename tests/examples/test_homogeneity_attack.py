@@ -69,37 +69,39 @@ def example(as_module):
 def runs(tmp_path_factory, example):
     """The folder and the output of a run on a file, in this process, and of one where no data are."""
     folders = {name: tmp_path_factory.mktemp(name) for name in ("file", "default")}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT), "--draws", "30", "--out", "made"],
         cwd=folders["default"], env={**os.environ, "PDPRIVACY_DATA": str(tmp_path_factory.mktemp("nothing"))},
         encoding="utf-8", capture_output=True, timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
     counts = write_counts(folders["file"].parent / f"{folders['file'].name}.csv")
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()) as output:
         patched.chdir(folders["file"])
         example.main([str(counts), "--draws", "400", "--out", "made"])
-    return {"file": (folders["file"], output.getvalue()), "default": (folders["default"], done.stdout)}
+    return {"file": (folders["file"], output.getvalue()), "default": (folders["default"], process.stdout)}
 
 
 def section(text: str, title: str) -> list[str]:
     """The lines under the heading that starts with ``title``."""
     pattern = rf"^{re.escape(title)}[^\n]*\n-{{4,}}\n(.*?)(?=\n\n\n|\n[^\n]+\n-{{4,}}\n|\Z)"
-    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
-    assert found is not None, title
-    return found[1].strip("\n").splitlines()
+    match = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+    assert match is not None, title
+    return match[1].strip("\n").splitlines()
 
 
 def rows(lines: list[str], columns: int) -> dict[str, list[float]]:
     """By name, the rows that end with this many numbers ("-" is none)."""
-    found = {}
+    by_name = {}
     for line in lines:
         parts = line.split()
         numbers = parts[-columns:]
         if len(parts) > columns and all(re.fullmatch(r"-|-?\d+\.\d+", number) for number in numbers):
-            found[" ".join(parts[:-columns])] = [math.nan if one == "-" else float(one) for one in numbers]
-    return found
+            by_name[" ".join(parts[:-columns])] = [
+                math.nan if cell == "-" else float(cell) for cell in numbers
+            ]
+    return by_name
 
 
 # ---------------------------------------------------------------- the risks, in another way
@@ -119,7 +121,9 @@ def local(counts, q, partial=False):
     total = 0.0
     for read in itertools.product((0, 1), repeat=len(counts)):
         if sum(read) == 1 and counts[read.index(1)] > 0:
-            chance = math.prod(1 - q(n) if shown else q(n) for n, shown in zip(counts, read, strict=True))
+            chance = math.prod(
+                1 - q(n) if nonempty else q(n) for n, nonempty in zip(counts, read, strict=True)
+            )
             total += chance * (counts[read.index(1)] / sum(counts) if partial else 1)
     return total
 
@@ -136,9 +140,11 @@ def expected(counts, q):
 def published(counts, q, measure):
     """Equations 14 and 23: homogeneous, or for mixed cells the risk of (n - 1, 1, 0, ...) in q."""
     n, labels = sum(counts), len(counts)
-    same = sum((one / n) ** n for one in counts) if measure == "expected" else float(max(counts) == n)
+    homogeneous = (
+        sum((count / n) ** n for count in counts) if measure == "expected" else float(max(counts) == n)
+    )
     mixed = local((n - 1, 1, *[0] * (labels - 2)), q) if n >= 2 else 0.0
-    return same * local((n, *[0] * (labels - 1)), q) + (1 - same) * mixed
+    return homogeneous * local((n, *[0] * (labels - 1)), q) + (1 - homogeneous) * mixed
 
 
 RISKS = {
@@ -180,51 +186,51 @@ def near(numbers):
 
 def test_file_is_described(runs):
     lines = section(runs["file"][1], "CONFIDENTIAL: what the table holds")
-    told = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines)
-    assert told["known"] == "city, sex"
-    assert told["sensitive"] == "disease"
-    assert (told["cells"], told["records"], told["labels"]) == ("6", "22", "3")
-    assert told["homogeneous cells"] == "3 (50.0% of the cells)"
-    assert told["records in them"] == "8 (36.4% of the records)"
+    facts = dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines)
+    assert facts["known"] == "city, sex"
+    assert facts["sensitive"] == "disease"
+    assert (facts["cells"], facts["records"], facts["labels"]) == ("6", "22", "3")
+    assert facts["homogeneous cells"] == "3 (50.0% of the cells)"
+    assert facts["records in them"] == "8 (36.4% of the records)"
 
 
 def test_risks_with_laplace_noise_are_those_of_the_definitions(runs):
-    found = rows(section(runs["file"][1], "CONFIDENTIAL: risk with Laplace"), 8)
-    assert list(found) == ["0 (limit)", "0.01", "0.1", "1", "10", "100", "inf (limit)"]
-    assert found["0 (limit)"] == near(of_the_table(lambda n: 0.5))
+    table = rows(section(runs["file"][1], "CONFIDENTIAL: risk with Laplace"), 8)
+    assert list(table) == ["0 (limit)", "0.01", "0.1", "1", "10", "100", "inf (limit)"]
+    assert table["0 (limit)"] == near(of_the_table(lambda n: 0.5))
     for epsilon in EPSILONS:
-        assert found[f"{epsilon:g}"] == near(of_the_table(laplace(epsilon)))
-    assert found["inf (limit)"] == near(of_the_table(lambda n: float(n == 0)))
-    assert found["inf (limit)"][0] == 0.5  # the share of homogeneous cells
+        assert table[f"{epsilon:g}"] == near(of_the_table(laplace(epsilon)))
+    assert table["inf (limit)"] == near(of_the_table(lambda n: float(n == 0)))
+    assert table["inf (limit)"][0] == 0.5  # the share of homogeneous cells
 
 
 def test_risks_with_gaussian_noise_are_those_of_the_definitions(runs):
     text = runs["file"][1]
-    found = rows(section(text, "CONFIDENTIAL: risk with Gaussian noise, pdp, delta 0.045"), 8)
+    table = rows(section(text, "CONFIDENTIAL: risk with Gaussian noise, pdp, delta 0.045"), 8)
     for epsilon in (0.1, 1.0, 31.6):
-        assert found[f"{epsilon:g}"] == near(of_the_table(gaussian(pdp(epsilon, 1 / 22))))
+        assert table[f"{epsilon:g}"] == near(of_the_table(gaussian(pdp(epsilon, 1 / 22))))
     lines = section(text, "CONFIDENTIAL: local risk by three calibrations")
-    found = rows(lines, 6)
+    table = rows(lines, 6)
     for epsilon in (0.1, 0.5, 0.9):
         sigma = math.sqrt(2 * math.log(1.25 * 22)) / epsilon
         classic = of_the_table(gaussian(sigma))
-        made = of_the_table(gaussian(pdp(epsilon, 1 / 22)))
-        assert found[f"{epsilon:g}"][0::3] == near([classic[0], classic[2]])
-        assert found[f"{epsilon:g}"][1::3] == near([made[0], made[2]])
-    assert np.isnan(found["1"][0::3]).all()  # classic noise is for epsilon below 1
+        by_pdp = of_the_table(gaussian(pdp(epsilon, 1 / 22)))
+        assert table[f"{epsilon:g}"][0::3] == near([classic[0], classic[2]])
+        assert table[f"{epsilon:g}"][1::3] == near([by_pdp[0], by_pdp[2]])
+    assert np.isnan(table["1"][0::3]).all()  # classic noise is for epsilon below 1
     wide, narrow = (of_the_table(gaussian(pdp(10**0.1, delta))) for delta in (0.1, 1 / 22))
-    (told,) = re.findall(
+    (difference,) = re.findall(
         r"^pdp, delta 0\.1 less 0\.045, by cells +([+-][\d.]+) at most", "\n".join(lines), re.M
     )
-    assert float(told) >= abs(wide[0] - narrow[0]) - 6e-4
+    assert float(difference) >= abs(wide[0] - narrow[0]) - 6e-4
 
 
 def test_what_the_published_form_misses_is_told(runs):
     lines = section(runs["file"][1], "CONFIDENTIAL: the published form beside")
     apart = curves()[:, 1::2] - curves()[:, 0::2]
-    found = [line for line in lines if re.search(r"(cells|records) +-?\d+\.", line)]
-    assert len(found) == 4
-    for line, column in zip(found, apart.T, strict=True):
+    matching = [line for line in lines if re.search(r"(cells|records) +-?\d+\.", line)]
+    assert len(matching) == 4
+    for line, column in zip(matching, apart.T, strict=True):
         below, above, at = re.search(r"(-?[\d.]+) +\S.*? +(-?[\d.]+) +([\d.]+|-)$", line).groups()
         assert float(below) == near(min(column.min(), 0))
         assert float(above) == near(max(column.max(), 0))
@@ -237,24 +243,26 @@ def test_what_the_published_form_misses_is_told(runs):
 
 def test_shapes_say_where_the_curves_fall(runs):
     lines = section(runs["file"][1], "CONFIDENTIAL: the shape")
-    told = [re.search(r"(exact|published) +(yes|no) +([\d.]+) +([\d.]+) +([\d.]+)", line) for line in lines]
-    told = [one for one in told if one]
-    assert len(told) == 8
+    matches = [
+        re.search(r"(exact|published) +(yes|no) +([\d.]+) +([\d.]+) +([\d.]+)", line) for line in lines
+    ]
+    matches = [match for match in matches if match]
+    assert len(matches) == 8
     limits = of_the_table(lambda n: 0.5), of_the_table(lambda n: float(n == 0))
-    for one, curve, low, high in zip(told, curves().T, *limits, strict=True):
+    for match, curve, low, high in zip(matches, curves().T, *limits, strict=True):
         falls = (np.diff([low, *curve, high]) < -1e-9).any()
-        assert one[2] == ("no" if falls else "yes")
-        assert float(one[3]) == near(curve.min())
-        assert float(one[5]) == near(curve.max())
+        assert match[2] == ("no" if falls else "yes")
+        assert float(match[3]) == near(curve.min())
+        assert float(match[5]) == near(curve.max())
 
 
 def test_other_attacks_and_measures_have_their_limits(runs):
     text = runs["file"][1]
-    found = rows(section(text, "CONFIDENTIAL: other attacks"), 4)
-    assert found["0 (limit)"] == near([(1 - 1 / 8) / 3] * 4)
+    table = rows(section(text, "CONFIDENTIAL: other attacks"), 4)
+    assert table["0 (limit)"] == near([(1 - 1 / 8) / 3] * 4)
     largest, squares = TABLE.max(axis=1) / SIZES, (TABLE**2).sum(axis=1) / SIZES**2
     ends = [shares @ WEIGHTS[average] for shares in (largest, squares) for average in ("cells", "records")]
-    assert found["inf (limit)"] == near(ends)
+    assert table["inf (limit)"] == near(ends)
     lines = section(text, "CONFIDENTIAL: other measures")
     numbers = rows(lines, 7) or rows(lines, 4)
     assert numbers["0 (limit)"][:2] == near([1 / 8, 1 / 8])
@@ -284,12 +292,12 @@ def test_simulations_agree(runs):
     assert "7 marginals of a table of 18 cells" in "\n".join(lines)
     (line,) = [
         line
-        for line in lines[: lines.index(next(one for one in lines if "Gaussian" in one))]
+        for line in lines[: lines.index(next(candidate for candidate in lines if "Gaussian" in candidate))]
         if "3-way" in line
     ]
-    told = [float(number) for number in re.findall(r"([\d.]+) \(", line)]
+    distances = [float(number) for number in re.findall(r"([\d.]+) \(", line)]
     rng = np.random.default_rng(31)
-    for epsilon, distance in zip(EPSILONS, told, strict=True):
+    for epsilon, distance in zip(EPSILONS, distances, strict=True):
         noisy = np.maximum(TABLE.ravel() + rng.laplace(scale=1 / epsilon, size=(4000, 18)), 0)
         truth = TABLE.ravel() / 22
         drawn = np.abs(noisy / noisy.sum(axis=1, keepdims=True) - truth).sum(axis=1) / 2
@@ -319,15 +327,15 @@ def test_default_is_the_health_survey(runs):
     ages = np.searchsorted([25, 35, 45, 55], survey["age"], side="right")
     known = [survey["region"], ages, survey["gender"], survey["married"], survey["education"]]
     counts = pd.crosstab(known, survey["health"]).to_numpy()
-    same = (counts > 0).sum(axis=1) == 1
-    told = "\n".join(section(runs["default"][1], "CONFIDENTIAL: what the table holds"))
-    assert re.search(rf"^cells +{len(counts):,}$", told, re.MULTILINE)
-    assert re.search(r"^records +8,802$", told, re.MULTILINE)
-    assert re.search(rf"^homogeneous cells +{same.sum():,} ", told, re.MULTILINE)
-    found = rows(section(runs["default"][1], "CONFIDENTIAL: risk with Laplace"), 8)
-    assert found["inf (limit)"][0:3:2] == near([same.mean(), counts[same].sum() / 8802])
+    homogeneous = (counts > 0).sum(axis=1) == 1
+    text = "\n".join(section(runs["default"][1], "CONFIDENTIAL: what the table holds"))
+    assert re.search(rf"^cells +{len(counts):,}$", text, re.MULTILINE)
+    assert re.search(r"^records +8,802$", text, re.MULTILINE)
+    assert re.search(rf"^homogeneous cells +{homogeneous.sum():,} ", text, re.MULTILINE)
+    table = rows(section(runs["default"][1], "CONFIDENTIAL: risk with Laplace"), 8)
+    assert table["inf (limit)"][0:3:2] == near([homogeneous.mean(), counts[homogeneous].sum() / 8802])
     low = (counts > 0).sum(axis=1) / 4
-    assert found["0 (limit)"][0:3:2] == near([low.mean(), low @ counts.sum(axis=1) / 8802])
+    assert table["0 (limit)"][0:3:2] == near([low.mean(), low @ counts.sum(axis=1) / 8802])
 
 
 # ---------------------------------------------------------------- what is read
@@ -376,7 +384,7 @@ def test_tables_of_the_paper_are_found(example, tmp_path):
 def page_rows(start: str) -> list[list[str]]:
     """The cells of the table of the page whose head starts like this."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    first = next(place for place, line in enumerate(lines) if line.startswith(start))
+    first = next(number for number, line in enumerate(lines) if line.startswith(start))
     table = itertools.takewhile(lambda line: line.startswith("|"), lines[first + 2 :])
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
@@ -414,12 +422,12 @@ def test_pictures_of_the_page_are_small_and_there():
 
 def test_page_has_the_limits_of_the_subset(count_rows):
     counts = counts_of(count_rows("bankruptcy_ff_counts.csv"))
-    found = page_rows("| Laplace noise | paper, epsilon to 0")
-    assert len(found) == 4
-    for name, *cells in found:
+    table = page_rows("| Laplace noise | paper, epsilon to 0")
+    assert len(table) == 4
+    for name, *cells in table:
         measure, average = re.fullmatch(r"(\w+), by (\w+)", name).groups()
-        told = list(map(float, cells))
-        for noise, part in ((risk.OnlyNoise(), told[:3]), (risk.NoNoise(), told[3:])):
+        values = list(map(float, cells))
+        for noise, part in ((risk.OnlyNoise(), values[:3]), (risk.NoNoise(), values[3:])):
             published, exact = (
                 risk.dr_ha(counts, noise, measure, average, how) for how in ("published", "exact")
             )
@@ -428,9 +436,9 @@ def test_page_has_the_limits_of_the_subset(count_rows):
 
 
 def test_page_has_the_risks_of_the_census_table(count_rows):
-    found = page_rows("| Local risk, Laplace noise")
-    assert len(found) == 6
-    for name, *cells in found:
+    table = page_rows("| Local risk, Laplace noise")
+    assert len(table) == 6
+    for name, *cells in table:
         counts = counts_of(count_rows("adult_6qid_counts.csv.gz"), split=name.startswith("as published"))
         average = "cells" if "by cells" in name else "records"
         method = "published" if "published form" in name else "exact"
@@ -441,22 +449,22 @@ def test_page_has_the_risks_of_the_census_table(count_rows):
 
 def pairs(text: str) -> dict[str, list[float]]:
     """ "B 0.1 / 0.2": by table, by cells and by records."""
-    found = re.findall(r"([BSAT]) (\d\.\d+) / (\d\.\d+)", text)
-    return {letter: [float(cells), float(records)] for letter, cells, records in found}
+    triples = re.findall(r"([BSAT]) (\d\.\d+) / (\d\.\d+)", text)
+    return {letter: [float(cells), float(records)] for letter, cells, records in triples}
 
 
 def test_page_says_what_delta_changes(every_table):
     statements = {cells[0]: cells[3] for cells in page_rows("| Statement of the paper")}
-    told = pairs(statements["Delta matters little beside epsilon"])
-    assert set(told) == set(every_table)
+    stated = pairs(statements["Delta matters little beside epsilon"])
+    assert set(stated) == set(every_table)
     for letter, cells in every_table.items():
         delta = 1 / int(cells.sizes @ cells.cells)
-        for place, average in enumerate(("cells", "records")):
+        for index, average in enumerate(("cells", "records")):
             low, high = (
-                risk.dr_ha(cells, [Gaussian(float(e), one, 1, "pdp") for e in GRID], "local", average)
-                for one in (delta, 0.1)
+                risk.dr_ha(cells, [Gaussian(float(e), slack, 1, "pdp") for e in GRID], "local", average)
+                for slack in (delta, 0.1)
             )
-            assert told[letter][place] == pytest.approx(np.abs(high - low).max(), abs=5.1e-4)
+            assert stated[letter][index] == pytest.approx(np.abs(high - low).max(), abs=5.1e-4)
 
 
 def test_page_says_how_the_risk_grows(every_table):
@@ -464,11 +472,11 @@ def test_page_says_how_the_risk_grows(every_table):
     row = next(text for name, text in statements.items() if name.startswith("Laplace noise: at its maximum"))
     small = next(text for name, text in statements.items() if name.startswith("Reasonably small"))
     for text, epsilon in ((row, 10), (small.split(". B and A")[0], 1)):
-        told = pairs(re.sub(r"\(published[^)]*\)", "", text))
-        assert set(told) == set("BSAT")
+        stated = pairs(re.sub(r"\(published[^)]*\)", "", text))
+        assert set(stated) == set("BSAT")
         for letter, cells in every_table.items():
             truth = [risk.dr_ha(cells, Laplace(epsilon, 1), "local", by) for by in ("cells", "records")]
-            assert told[letter] == pytest.approx(truth, abs=5.1e-4)
+            assert stated[letter] == pytest.approx(truth, abs=5.1e-4)
 
 
 @pytest.mark.full
@@ -479,19 +487,22 @@ def test_page_has_the_distances_of_the_marginals(count_rows):
     """
     frame = count_rows("bankruptcy_ff_counts.csv")
     *columns, count = frame.columns
-    told = [list(map(float, cells[2:])) for cells in page_rows("| Noise | order")]
-    assert len(told) == 9
+    stated = [list(map(float, cells[2:])) for cells in page_rows("| Noise | order")]
+    assert len(stated) == 9
     rng = np.random.default_rng(37)
     noises = {0: lambda e: Laplace(e, 1), 3: lambda e: Gaussian(e, 0.004, 1, "pdp")}
-    for (first, make), (place, epsilon), order in itertools.product(
+    for (first, make), (column, epsilon), order in itertools.product(
         noises.items(), ((2, 1.0), (3, 10.0)), (1, 2)
     ):
-        found = []
+        distances = []
         for names in itertools.combinations(columns, order):
             margin = frame.groupby(list(names))[count].sum().to_numpy()
             margin = np.append(margin, [0] * (3**order - len(margin)))
-            found.append(
+            distances.append(
                 table_utility.total_variation(margin, make(epsilon), 3 ** (6 - order), draws=400, rng=rng)[0]
             )
-        deviation = (0.012, 0.006)[order - 1] * np.median(found)
-        assert abs(told[first + order - 1][place] - np.median(found)) <= 5 * math.sqrt(2) * deviation + 5e-4
+        deviation = (0.012, 0.006)[order - 1] * np.median(distances)
+        assert (
+            abs(stated[first + order - 1][column] - np.median(distances))
+            <= 5 * math.sqrt(2) * deviation + 5e-4
+        )

@@ -43,16 +43,16 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def printed(folder):
     """The output of a run of an engine, by parts."""
-    kept: dict[str, list[str]] = {}
+    outputs: dict[str, list[str]] = {}
 
     def of(engine: str) -> list[str]:
-        if engine not in kept:
-            done = ran(
+        if engine not in outputs:
+            process = ran(
                 folder, "--rows", ROWS, "--engine", engine, "--folder", folder, "--keep", "--seed", 20_26
             )
-            assert done.returncode == 0, done.stderr
-            kept[engine] = done.stdout.split("\n\n")
-        return kept[engine]
+            assert process.returncode == 0, process.stderr
+            outputs[engine] = process.stdout.split("\n\n")
+        return outputs[engine]
 
     return of
 
@@ -131,23 +131,23 @@ def test_the_peak_is_measured_and_within_the_limit(printed, engine):
 @pytest.mark.skipif(sys.platform == "win32", reason="the peak is not known there")
 def test_more_memory_than_the_limit_is_a_failure_and_nothing_is_left(tmp_path):
     pytest.importorskip("polars")
-    done = ran(tmp_path, "--rows", 300, "--limit", 1)
-    assert done.returncode == 1
-    assert "That is more than the limit." in done.stderr
+    process = ran(tmp_path, "--rows", 300, "--limit", 1)
+    assert process.returncode == 1
+    assert "That is more than the limit." in process.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_stored_releases_are_read_again(printed, folder, rows):
-    made = sorted((folder / f"rows-{ROWS}").iterdir())
-    assert [file.name for file in made] == ["exact.json", "part-0000.parquet"]
-    before = [file.stat().st_mtime_ns for file in made]
+    files = sorted((folder / f"rows-{ROWS}").iterdir())
+    assert [file.name for file in files] == ["exact.json", "part-0000.parquet"]
+    before = [file.stat().st_mtime_ns for file in files]
     printed("polars")
     printed("duckdb" if find_spec("duckdb") else "polars")
-    assert [file.stat().st_mtime_ns for file in made] == before
+    assert [file.stat().st_mtime_ns for file in files] == before
 
 
 def test_a_wrong_argument_is_told(tmp_path):
-    done = ran(tmp_path, "--rows", 300, "--keep")
-    assert done.returncode == 2
-    assert "--keep needs --folder" in done.stderr
+    process = ran(tmp_path, "--rows", 300, "--keep")
+    assert process.returncode == 2
+    assert "--keep needs --folder" in process.stderr
     assert list(tmp_path.iterdir()) == []

@@ -75,13 +75,13 @@ def test_no_output_is_kept(name):
 
 def test_every_picture_is_drawn(ran):
     drawn = [line for line, output in outputs(ran) if "image/png" in output.get("data", {})]
-    asked = [cell.source for cell in ran.cells if cell.cell_type == "code" and ".plot()" in cell.source]
-    assert len(drawn) == len(asked) > 2
+    plotting = [cell.source for cell in ran.cells if cell.cell_type == "code" and ".plot()" in cell.source]
+    assert len(drawn) == len(plotting) > 2
 
 
 def test_nothing_warns_but_of_declared_bounds(ran):
-    told = [output.text for _, output in outputs(ran) if output.get("name") == "stderr"]
-    assert all("DeclarationWarning" in text for text in told)
+    texts = [output.text for _, output in outputs(ran) if output.get("name") == "stderr"]
+    assert all("DeclarationWarning" in text for text in texts)
 
 
 def test_released_numbers_come_with_their_errors_and_costs(ran):
@@ -112,8 +112,8 @@ def test_the_budget_holds_what_the_notebook_releases(ran):
         r"private\.dp\.(plan|risk_curve|tradeoff|choose_epsilon|repeated_risk)\((.|\n)*?\)\n", "", source
     )
     source = re.sub(r"tables = \[(.|\n)*?\n\]", "", source)
-    asked = [float(number) for number in re.findall(r"epsilon=([\d.]+)", source)]
-    total, *released = asked  # protect comes first
+    epsilons = [float(number) for number in re.findall(r"epsilon=([\d.]+)", source)]
+    total, *released = epsilons  # protect comes first
     (text,) = [output.data["text/plain"] for line, output in outputs(ran) if line == "private.dp.budget"]
     assert f"total  epsilon {total:g}" in text
     spent = float(re.search(r"spent  epsilon ([\d.]+)", text)[1])
@@ -122,6 +122,6 @@ def test_the_budget_holds_what_the_notebook_releases(ran):
 
 
 def test_refusals_say_what_to_write(ran):
-    said = [output.text for _, output in outputs(ran) if output.get("name") == "stdout"]
-    assert said
-    assert all("Hint: " in text for text in said)
+    texts = [output.text for _, output in outputs(ran) if output.get("name") == "stdout"]
+    assert texts
+    assert all("Hint: " in text for text in texts)

@@ -64,7 +64,7 @@ def runs(tmp_path_factory, study):
         "default": ["--repetitions", "2", "--pictures", "made"],
         "files": [str(files), "--repetitions", "2", "--only", "mean", "kmeans", "suppression"],
     }
-    found = {}
+    outputs = {}
     for name, arguments in commands.items():
         folder = tmp_path_factory.mktemp(name)
         with pytest.MonkeyPatch.context() as patched, redirect_stdout(StringIO()) as output:
@@ -73,20 +73,20 @@ def runs(tmp_path_factory, study):
             patched.setattr(study.Size, "of", lambda repetitions, *, full: size)
             patched.setattr(study, "EPSILONS", (0.25, 2))
             study.main(arguments)
-        found[name] = folder, output.getvalue()
-    return found
+        outputs[name] = folder, output.getvalue()
+    return outputs
 
 
 def test_it_is_a_script(tmp_path):
     """The output without repetitions, by a process of its own."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT), "--only", "contour", "--pictures", "made"],
         cwd=tmp_path, env={**os.environ, "PDPRIVACY_DATA": str(tmp_path)}, encoding="utf-8",
         capture_output=True, timeout=240, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    assert "survey: 8,802 records, columns age, family" in done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
+    assert "survey: 8,802 records, columns age, family" in process.stdout
     assert [path.name for path in tmp_path.glob("**/*.png")] == ["contour.png"]
 
 
@@ -100,31 +100,32 @@ def titles(output: str) -> list[str]:
 
 def test_every_experiment_is_run(runs):
     _, output = runs["default"]
-    found = titles(output)
-    assert sum("epsilon of the whole" in title for title in found) == 4
+    headings = titles(output)
+    assert sum("epsilon of the whole" in title for title in headings) == 4
     for column in ("age", "family"):
         for way in ("NoisyAverage, Laplace", "NoisyAverage, Gaussian", "centred mean, Laplace"):
-            assert f"CONFIDENTIAL: survey, {column}: {way} (mean percent error)" in found
+            assert f"CONFIDENTIAL: survey, {column}: {way} (mean percent error)" in headings
         for way in ("noisy max, Laplace", "noisy max, exponential", "noisy max, Gaussian"):
-            assert f"CONFIDENTIAL: survey, {column}: mode by {way} (probability of a wrong mode)" in found
-    assert "CONFIDENTIAL: four clouds: k-median, k = 4 (mean distance)" in found
+            assert f"CONFIDENTIAL: survey, {column}: mode by {way} (probability of a wrong mode)" in headings
+    assert "CONFIDENTIAL: four clouds: k-median, k = 4 (mean distance)" in headings
     assert (
-        "CONFIDENTIAL: 2 columns of 4,000 records: DPLloyd, k = 5 (normalised intracluster variance)" in found
+        "CONFIDENTIAL: 2 columns of 4,000 records: DPLloyd, k = 5 (normalised intracluster variance)"
+        in headings
     )
-    assert sum("after suppression" in title for title in found) == 3
-    assert output.count("worse than all records in") == len(found) - 4
+    assert sum("after suppression" in title for title in headings) == 3
+    assert output.count("worse than all records in") == len(headings) - 4
     assert "survey: 8,802 records, columns age, family" in output
 
 
 def test_files_of_the_papers_data_are_found_and_what_is_left_out_is_not_run(runs):
     _, output = runs["files"]
-    found = titles(output)
+    headings = titles(output)
     assert "adult: 300 records, columns age, hours_per_week" in output
     assert "census: 200 records, columns FEDTAX, FICA" in output
-    assert any("census, FICA: NoisyAverage" in title for title in found)
-    assert any("6 columns of 300 records: DPLloyd" in title for title in found)
-    assert not any("mode by" in title and "suppression" not in title for title in found)
-    assert not any("k-median" in title or "epsilon of the whole" in title for title in found)
+    assert any("census, FICA: NoisyAverage" in title for title in headings)
+    assert any("6 columns of 300 records: DPLloyd" in title for title in headings)
+    assert not any("mode by" in title and "suppression" not in title for title in headings)
+    assert not any("k-median" in title or "epsilon of the whole" in title for title in headings)
 
 
 def test_a_picture_is_written_of_each(runs):
@@ -141,7 +142,7 @@ def test_rows_of_the_tables_are_errors(runs):
     """Each table has a row per rate and one of all records; the share of a wrong mode is one of halves."""
     _, output = runs["default"]
     tables = output.split("CONFIDENTIAL: ")
-    (mode,) = (one for one in tables if one.startswith("survey, age: mode by noisy max, Laplace (prob"))
+    (mode,) = (table for table in tables if table.startswith("survey, age: mode by noisy max, Laplace (prob"))
     rows = [line for line in mode.splitlines() if "%" in line]
     assert [line.split()[0] for line in rows] == ["0.05", "0.4", "0.95", "all"]
     shares = {float(number) for line in rows for number in re.findall(r"([\d.]+) %", line)}
@@ -151,7 +152,7 @@ def test_rows_of_the_tables_are_errors(runs):
 def test_full_runs_are_as_large_as_the_papers(study):
     size = study.Size.of(20, full=True)
     assert (size.mean, size.mode, size.kmeans, size.kmedian) == (500, 2000, 500, 20)
-    assert size.rates == tuple(round(place / 100, 2) for place in range(1, 100))
+    assert size.rates == tuple(round(percent / 100, 2) for percent in range(1, 100))
     assert len(size.spreads) == 45
     assert {value for pair in size.spreads for value in pair} == {n / 10 for n in range(1, 10)}
     clouds = study.four_clouds(1, every_point=True)
@@ -182,9 +183,9 @@ def test_bounds_of_the_papers_table(study):
 
 
 def test_the_contour_is_the_epsilon_of_the_theorem(study):
-    found = study.contour(10)
-    assert list(found) == [0, 0.5, 1, 2]
-    for epsilon, table in found.items():
+    contours = study.contour(10)
+    assert list(contours) == [0, 0.5, 1, 2]
+    for epsilon, table in contours.items():
         for m in table.index:
             for M in table.columns:
                 if m > M:
@@ -192,8 +193,8 @@ def test_the_contour_is_the_epsilon_of_the_theorem(study):
                     continue
                 whole = outlier_epsilon(epsilon, m, M) if epsilon else outlier_floor(m, M)
                 assert table.loc[m, M] == float(whole)
-    assert study.contours_rise(found)
-    assert study.farthest(found[2.0], 2.0) == "m = 0.4, M = 0.7"
+    assert study.contours_rise(contours)
+    assert study.farthest(contours[2.0], 2.0) == "m = 0.4, M = 0.7"
 
 
 def test_options_that_are_wrong_are_refused(study, capsys):

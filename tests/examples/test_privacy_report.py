@@ -24,13 +24,13 @@ pytestmark = [
 def run(tmp_path_factory) -> tuple[Path, str]:
     """The folder that the example wrote to, and what it printed."""
     folder = tmp_path_factory.mktemp("report")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT), str(folder)],
         cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    return folder, done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
+    return folder, process.stdout
 
 
 def shown(path: Path) -> str:

@@ -23,14 +23,14 @@ pytestmark = [
 def run(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     """The folder of a run, and what it printed under each heading."""
     folder = tmp_path_factory.mktemp("shared")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-X", "utf8", str(SCRIPT)],
         cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False,
         env={**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    _, *parts = re.split(r"^(.+)\n-{4,}\n", done.stdout, flags=re.MULTILINE)
+    assert process.returncode == 0, process.stderr
+    assert "Warning" not in process.stderr
+    _, *parts = re.split(r"^(.+)\n-{4,}\n", process.stdout, flags=re.MULTILINE)
     return folder, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -49,11 +49,11 @@ def test_what_is_too_much_is_refused(story):
 
 
 def test_a_retry_takes_the_stored_answer(story):
-    (first,), (again,) = (
+    (first,), (repeated,) = (
         re.findall(r'{"yes":[\d.]+}', story[title])
         for title in ("A step of a pipeline", "The same step, tried again")
     )
-    assert first == again
+    assert first == repeated
     assert "The release 'week 12' is charge 3 of this budget" in story["The same step, tried again"]
 
 

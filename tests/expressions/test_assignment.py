@@ -30,8 +30,8 @@ def test_a_number_that_is_none_becomes_null_where_that_is_declared():
     ]:
         step = transform.assign(domain, {"n": text}, {"n": (-9, 9)})
         assert step.domain["n"].nullable is nullable, text
-        made = step.apply(frame)["n"]
-        assert [None if pd.isna(cell) else cell for cell in made] == values, text
+        result = step.apply(frame)["n"]
+        assert [None if pd.isna(cell) else cell for cell in result] == values, text
 
 
 def test_the_bounds_given_are_met_by_clipping():
@@ -47,19 +47,19 @@ def test_the_bounds_given_are_met_by_clipping():
 
 def test_pandas_warns_of_no_fragments_however_many_columns_are_new():
     domain = Domain((Column("a", "integer", lower=0, upper=9),))
-    step = transform.assign(domain, {f"n{place}": f"a + {place}" for place in range(150)})
-    made = step.apply(pd.DataFrame({"a": [1, 2]}, index=[5, 5]))
-    assert tuple(made.columns) == step.domain.names
-    assert made["n149"].tolist() == [150, 151]
-    assert made.index.tolist() == [5, 5]
+    step = transform.assign(domain, {f"n{index}": f"a + {index}" for index in range(150)})
+    result = step.apply(pd.DataFrame({"a": [1, 2]}, index=[5, 5]))
+    assert tuple(result.columns) == step.domain.names
+    assert result["n149"].tolist() == [150, 151]
+    assert result.index.tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("new", ["u", ("v", "w"), ("v", "w", "x")])
 def test_a_new_name_stands_beside_names_of_several_levels(new):
     frame = pd.DataFrame({("a", "x"): [1, 2], ("a", "y"): [3, 4]})
     domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in frame.columns))
-    made = transform.rename(domain, {("a", "x"): new}).apply(frame)
-    assert (made[new].tolist(), made[("a", "y")].tolist()) == ([1, 2], [3, 4])
+    result = transform.rename(domain, {("a", "x"): new}).apply(frame)
+    assert (result[new].tolist(), result[("a", "y")].tolist()) == ([1, 2], [3, 4])
 
 
 def test_names_that_are_no_python_names():

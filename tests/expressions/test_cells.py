@@ -47,9 +47,9 @@ def listed(numbers: pd.Series) -> list[int | None]:
 
 @pytest.mark.parametrize("name", NAIVE)
 def test_dates_of_every_dtype_are_the_same_numbers(name):
-    found = counted(NAIVE[name], column())
+    numbers = counted(NAIVE[name], column())
     # seconds hold no tenths: the date before the first declared one is 1999 all the same
-    assert (listed(found), str(found.dtype)) == (SECONDS, "Int64")
+    assert (listed(numbers), str(numbers.dtype)) == (SECONDS, "Int64")
 
 
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
@@ -75,8 +75,8 @@ def test_dates_of_arrow_are_the_same_numbers():
 def test_cells_of_objects_that_are_no_dates_stay_findable():
     """A number would count as one of seconds; a time zone where none is declared would be another instant."""
     cells = [FIRST, 5, "2020-01-05", FIRST.tz_localize("UTC"), datetime.timedelta(1), None]
-    found = counted(pd.Series(cells, dtype=object), column())
-    assert found.tolist() == [0, "", "", "", "", None]
+    numbers = counted(pd.Series(cells, dtype=object), column())
+    assert numbers.tolist() == [0, "", "", "", "", None]
     aware = counted(pd.Series([FIRST, FIRST.tz_localize("UTC")], dtype=object), column("UTC"))
     assert aware.tolist() == ["", 0]
 
@@ -95,7 +95,7 @@ def test_dates_outside_are_moved_to_the_nearest_bound_and_all_others_stay(name):
     assert moved.dtype == cells.dtype
     inside = [0, 1, 3, 5]
     assert moved.iloc[inside].equals(cells.iloc[inside])
-    assert [pd.Timestamp(moved.iloc[place]) for place in (2, 4)] == [FIRST, pd.Timestamp("2020-12-31")]
+    assert [pd.Timestamp(moved.iloc[index]) for index in (2, 4)] == [FIRST, pd.Timestamp("2020-12-31")]
     assert listed(counted(moved, column())) == [0, SECONDS[1], 0, LAST, LAST, None]
 
 

@@ -221,7 +221,7 @@ def conforms(value: object, column: Column) -> bool:
 def check_each_row_alone(step: Transform, frame: pd.DataFrame, mask: np.ndarray, order: list[int]) -> None:
     assert mask.dtype == bool
     assert mask.shape == (len(frame),)
-    assert [step.keep(frame.iloc[[place]])[0] for place in range(len(frame))] == mask.tolist()
+    assert [step.keep(frame.iloc[[row]])[0] for row in range(len(frame))] == mask.tolist()
     assert step.keep(frame.iloc[order]).tolist() == mask[order].tolist()
 
 
@@ -348,19 +348,19 @@ def test_categories_after_the_filter_keep_the_declared_order(text, name, labels)
 @pytest.mark.parametrize(
     ("join", "part", "held"),
     [
-        (" or ", "c == {!r}", lambda place, chosen: place in chosen),
-        (" or ", "c != {!r}", lambda place, chosen: True),
-        (" or ", "(c in [{!r}, 'l1'] and c.notna())", lambda place, chosen: place in chosen or place == 1),
-        (" and ", "c != {!r}", lambda place, chosen: place not in chosen),
-        (" and ", "(not c == {!r} or c.isna())", lambda place, chosen: place not in chosen),
-        (" and ", "c not in [{!r}, 'l1']", lambda place, chosen: place not in chosen and place != 1),
+        (" or ", "c == {!r}", lambda index, chosen: index in chosen),
+        (" or ", "c != {!r}", lambda index, chosen: True),
+        (" or ", "(c in [{!r}, 'l1'] and c.notna())", lambda index, chosen: index in chosen or index == 1),
+        (" and ", "c != {!r}", lambda index, chosen: index not in chosen),
+        (" and ", "(not c == {!r} or c.isna())", lambda index, chosen: index not in chosen),
+        (" and ", "c not in [{!r}, 'l1']", lambda index, chosen: index not in chosen and index != 1),
     ],
 )
 def test_many_conditions_on_many_labels_leave_those_that_meet_them(join, part, held, negated):
-    labels, chosen = tuple(f"l{place}" for place in range(300)), range(7, 300, 3)
+    labels, chosen = tuple(f"l{index}" for index in range(300)), range(7, 300, 3)
     domain = Domain((Column("c", "category", categories=labels),))
-    text = join.join(part.format(labels[place]) for place in chosen)
-    met = tuple(label for place, label in enumerate(labels) if held(place, chosen) != negated)
+    text = join.join(part.format(labels[index]) for index in chosen)
+    met = tuple(label for index, label in enumerate(labels) if held(index, chosen) != negated)
     if not met:
         with pytest.raises(QueryError, match="no declared record"):
             parse(f"not ({text})", domain)
@@ -633,8 +633,8 @@ class Level(enum.IntEnum):
 )
 def test_a_constant_means_the_first_label_that_it_fits(labels, text, meant):
     domain = Domain((Column("c", "category", categories=labels),))
-    (found,) = parse(text, domain).domain["c"].categories
-    assert found is meant or (type(found) is type(meant) and found == meant)
+    (label,) = parse(text, domain).domain["c"].categories
+    assert label is meant or (type(label) is type(meant) and label == meant)
 
 
 @pytest.mark.parametrize(("labels", "text"), [((True, "x"), "c == 1"), ((1, "x"), "c == True")])

@@ -43,8 +43,8 @@ def test_a_column_keeps_its_cells_its_declaration_and_its_place():
     assert list(step.domain) == ["years", "pay", "ill", "rooms", "where", "person"]
     assert step.domain["years"] == Column("years", "integer", True, lower=0, upper=120, bins=(0, 40, 120))
     assert step.domain["where"].categories == ("north", "south")
-    found = step.apply(FRAME)
-    pd.testing.assert_frame_equal(found, FRAME.rename(columns={"age": "years", "region": "where"}))
+    renamed = step.apply(FRAME)
+    pd.testing.assert_frame_equal(renamed, FRAME.rename(columns={"age": "years", "region": "where"}))
     assert step.keep is None  # no record is left out: what is public of their number stays
 
 
@@ -104,11 +104,11 @@ def test_integers_and_truth_values_become_floats(dtype):
     assert step.domain["age"] == Column("age", "float", True, lower=0, upper=120, bins=(0, 40, 120))
     assert step.domain["ill"] == Column("ill", "float", True, lower=0, upper=1, categories=(0.0, 1.0))
     assert step.domain["rooms"] == Column("rooms", "float", categories=(1.0, 2.0, 5.0))
-    found = step.apply(FRAME)
+    converted = step.apply(FRAME)
     for name in ("age", "ill", "rooms"):
-        assert found[name].dtype == np.float64
+        assert converted[name].dtype == np.float64
         expected = FRAME[name].astype("Float64").to_numpy(np.float64, na_value=np.nan)
-        np.testing.assert_array_equal(found[name], expected)
+        np.testing.assert_array_equal(converted[name], expected)
 
 
 def test_truth_values_become_integers():
@@ -184,5 +184,5 @@ def test_dates_stay_dates(dtype):
 def test_one_type_for_all_columns():
     domain = DOMAIN.replace(Column("person", "integer", lower=0, upper=9))
     domain = Domain(tuple(column for column in domain.columns if column.name != "region"))
-    found = astype(domain, "float64").domain
-    assert {column.kind for column in found.columns} == {"float"}
+    converted = astype(domain, "float64").domain
+    assert {column.kind for column in converted.columns} == {"float"}

@@ -129,16 +129,16 @@ def test_dates_compare_with_no_cell(private):
 def test_cut_gives_the_periods_of_pandas_in_order_and_the_empty_ones_too(private, name, freq):
     cut = private.cut(name, freq=freq)
     naive = FRAME[name].dt.tz_localize(None).dt.to_period(freq)
-    made = records(cut)[name]
-    assert [None if pd.isna(one) else one for one in made] == [
-        None if one is pd.NaT else str(one) for one in naive
+    periods = records(cut)[name]
+    assert [None if pd.isna(period) else period for period in periods] == [
+        None if period is pd.NaT else str(period) for period in naive
     ]
     ends = [LOW, HIGH]
     if name == "zoned":
         ends = [end.tz_localize("UTC").tz_convert(ZONE).tz_localize(None) for end in ends]
     declared = tuple(map(str, pd.period_range(*ends, freq=freq)))
-    assert cut.dp.domain[name].categories == tuple(made.cat.categories) == declared
-    assert made.cat.ordered
+    assert cut.dp.domain[name].categories == tuple(periods.cat.categories) == declared
+    assert periods.cat.ordered
     assert cut.dp.domain[name].nullable == (name == "when")
 
 
@@ -163,11 +163,11 @@ def test_fields_are_those_of_pandas_with_public_labels(private, name, field):
     by_column = private.assign(made=getattr(private[name].dt, field))
     by_text = private.assign(made=f"{name}.dt.{field}")
     expected = getattr(FRAME[name].dt, field.replace("dayof", "day_of_"))
-    for found in (by_column, by_text):
-        made = records(found)["made"]
-        assert made.isna().equals(expected.isna())
-        assert made.dropna().tolist() == expected.dropna().tolist()
-        labels = found.dp.domain["made"].labels("crosstab")
+    for changed in (by_column, by_text):
+        fields = records(changed)["made"]
+        assert fields.isna().equals(expected.isna())
+        assert fields.dropna().tolist() == expected.dropna().tolist()
+        labels = changed.dp.domain["made"].labels("crosstab")
         assert set(expected.dropna()) <= set(labels)
         assert list(labels) == list(range(labels[0], labels[-1] + 1))
     assert by_column.dp.lineage["step"].tolist() == by_text.dp.lineage["step"].tolist()
@@ -201,14 +201,14 @@ def test_fields_that_dates_do_not_have_are_refused(private):
 )
 def test_differences_are_days_within_their_bounds(private, text, expected):
     """Differences of whole days are whole numbers; others are as exact as a double."""
-    found = private.assign(days=text)
-    column, made = found.dp.domain["days"], records(found)["days"]
+    changed = private.assign(days=text)
+    column, differences = changed.dp.domain["days"], records(changed)["days"]
     days = expected(FRAME) / pd.Timedelta(days=1)
     known = days.notna()
-    assert made.isna().equals(~known)
-    assert np.abs(made[known].astype(float) - days[known]).max() < 1e-9
-    assert (made.dropna() >= column.lower).all()
-    assert (made.dropna() <= column.upper).all()
+    assert differences.isna().equals(~known)
+    assert np.abs(differences[known].astype(float) - days[known]).max() < 1e-9
+    assert (differences.dropna() >= column.lower).all()
+    assert (differences.dropna() <= column.upper).all()
     assert column.kind == ("integer" if text.startswith("day -") else "float")
 
 

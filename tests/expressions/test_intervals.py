@@ -40,9 +40,9 @@ def ranges(draw, numbers=FLOATS):
     return tuple(sorted((draw(numbers), draw(numbers)), key=lambda end: (end, math.copysign(1, end))))
 
 
-def within(draw, one):
+def within(draw, ends):
     """A number of a range: an end, or anywhere between."""
-    low, high = one
+    low, high = ends
     return draw(st.sampled_from([low, high]) | st.floats(low, high))
 
 
@@ -156,8 +156,8 @@ def declared(draw):
     rows = list(itertools.product(*choices))
     frame = pd.DataFrame(
         {
-            name: np.array([row[place] for row in rows], dtype=np.int64 if name in "nm" else np.float64)
-            for place, name in enumerate(NAMES)
+            name: np.array([row[index] for row in rows], dtype=np.int64 if name in "nm" else np.float64)
+            for index, name in enumerate(NAMES)
         }
     )
     return Domain(tuple(columns)), frame
@@ -175,24 +175,24 @@ def test_every_cell_lies_within_the_declared_bounds(data, text, ends):
             assign(domain, {"new": f"({text}) + 0"})
         return
     column = step.domain["new"]
-    made = step.apply(frame)["new"]
+    cells = step.apply(frame)["new"]
     if not column.nullable:
-        assert not made.isna().any()
-    held = made.dropna()
-    assert all(column.lower <= value <= column.upper for value in held.tolist())
-    assert made.dtype == (np.int64 if column.kind == "integer" else np.float64)
+        assert not cells.isna().any()
+    values = cells.dropna()
+    assert all(column.lower <= value <= column.upper for value in values.tolist())
+    assert cells.dtype == (np.int64 if column.kind == "integer" else np.float64)
     if column.kind == "integer" and ").clip(" not in text and ").fillna(" not in text:
         exact = [eval(text, {"abs": abs}, row) for row in frame.astype(object).to_dict("records")]
-        assert made.tolist() == exact
+        assert cells.tolist() == exact
 
 
 def check_public_bounds(domain, frame, text, ends):
     step = assign(domain, {"new": f"({text}) * 1.0"}, {"new": ends})
     column = step.domain["new"]
-    made = step.apply(frame)["new"]
+    cells = step.apply(frame)["new"]
     assert ends[0] <= column.lower <= column.upper <= ends[1]
-    assert bool(made.isna().any()) <= column.nullable
-    assert made.dropna().between(column.lower, column.upper).all()
+    assert bool(cells.isna().any()) <= column.nullable
+    assert cells.dropna().between(column.lower, column.upper).all()
 
 
 @given(declared(), st.permutations(NAMES), st.lists(st.sampled_from("+-*"), min_size=3, max_size=3))
@@ -206,10 +206,10 @@ def test_the_bounds_are_tight_where_each_column_occurs_once(data, names, symbols
         step = assign(domain, {"new": text})
     except QueryError:
         return
-    made = step.apply(frame)["new"]
+    cells = step.apply(frame)["new"]
     column = step.domain["new"]
     if not column.nullable:  # infinity times zero, where a product before is too large
-        assert (column.lower, column.upper) == (made.min(), made.max())
+        assert (column.lower, column.upper) == (cells.min(), cells.max())
 
 
 @given(declared(), st.sampled_from(NAMES), MODEST, MODEST)
@@ -219,10 +219,10 @@ def test_clipping_has_exact_bounds(data, name, first, second):
     if name in "nm":
         low, high = math.floor(low), math.floor(high)
     step = clip(domain, {name: low}, {name: high})
-    made = step.apply(frame)[name]
+    cells = step.apply(frame)[name]
     column = step.domain[name]
-    assert (column.lower, column.upper) == (made.min(), made.max())
-    assert made.tolist() == frame[name].clip(low, high).tolist()
+    assert (column.lower, column.upper) == (cells.min(), cells.max())
+    assert cells.tolist() == frame[name].clip(low, high).tolist()
 
 
 @given(
@@ -236,10 +236,10 @@ def test_cutting_declares_nulls_exactly_where_corners_have_them(data, name, edge
     domain, frame = data
     doubles = sorted({float(edge) for edge in edges})
     assume(len(doubles) > 1)
-    labels = [str(place) for place in range(len(doubles) - 1)]
+    labels = [str(index) for index in range(len(doubles) - 1)]
     step = cut(domain, name, doubles, right=right, include_lowest=lowest, labels=labels)
-    made = step.apply(frame)[name]
-    assert bool(made.isna().any()) == step.domain[name].nullable
+    cells = step.apply(frame)[name]
+    assert bool(cells.isna().any()) == step.domain[name].nullable
 
 
 # ------------------------------------------------------------------ fixed cases

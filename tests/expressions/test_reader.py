@@ -174,7 +174,7 @@ def test_strings_backticks_and_operators_are_read_apart(text):
 
 
 def test_backticked_names_are_shown_as_they_were_written():
-    names = [f"a {place}" for place in range(12)]
+    names = [f"a {index}" for index in range(12)]
     domain = Domain(tuple(Column(name, "integer", lower=0, upper=9) for name in names))
     text = " and ".join(f"`{name}` > 1" for name in names)
     assert parse(text, domain).reads == tuple(names)

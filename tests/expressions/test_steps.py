@@ -126,10 +126,10 @@ def steps(draw):
     verb = draw(st.sampled_from(["query", "clip", "assign", "cut", "recode", "fillna", "dropna", "select"]))
     numbers = st.none() | NUMBERS | st.dictionaries(st.sampled_from(NUMERIC), NUMBERS, min_size=1)
     if verb == "query":
-        made = transform.query, (draw(CONDITIONS),), {}
+        call = transform.query, (draw(CONDITIONS),), {}
     elif verb == "clip":
         columns = draw(st.none() | st.lists(st.sampled_from(NUMERIC), min_size=1, unique=True))
-        made = transform.clip, (draw(numbers), draw(numbers)), {"columns": columns}
+        call = transform.clip, (draw(numbers), draw(numbers)), {"columns": columns}
     elif verb == "assign":
         names = draw(st.lists(st.sampled_from(["new", "age", "a b"]), min_size=1, unique=True))
         texts = {
@@ -140,36 +140,36 @@ def steps(draw):
             for name in names
             if draw(st.booleans())
         }
-        made = transform.assign, (texts, ends), {}
+        call = transform.assign, (texts, ends), {}
     elif verb == "cut":
         edges = sorted(
             draw(st.sets(NUMBERS | st.sampled_from([math.inf, -math.inf]), min_size=2, max_size=5))
         )
         given = draw(st.booleans())
         options = {"right": draw(st.booleans()), "include_lowest": draw(st.booleans())}
-        labels = [f"g{place}" for place in range(len(edges) - 1)] if given else None
-        made = transform.cut, (draw(st.sampled_from(NUMERIC)), edges), {"labels": labels, **options}
+        labels = [f"g{index}" for index in range(len(edges) - 1)] if given else None
+        call = transform.cut, (draw(st.sampled_from(NUMERIC)), edges), {"labels": labels, **options}
     elif verb == "recode":
         name = draw(st.sampled_from(sorted(IMAGES)))
-        held = DOMAIN[name].categories or tuple(range(18, 66))
-        made = (
+        categories = DOMAIN[name].categories or tuple(range(18, 66))
+        call = (
             transform.recode,
-            (name, draw(st.dictionaries(st.sampled_from(held), IMAGES[name], min_size=1))),
+            (name, draw(st.dictionaries(st.sampled_from(categories), IMAGES[name], min_size=1))),
             {},
         )
     elif verb == "fillna":
         chosen = draw(st.lists(st.sampled_from(sorted(FILLS)), min_size=1, unique=True))
-        made = transform.fillna, ({name: draw(FILLS[name]) for name in chosen},), {}
+        call = transform.fillna, ({name: draw(FILLS[name]) for name in chosen},), {}
     elif verb == "dropna":
         subset = draw(st.none() | st.lists(st.sampled_from(sorted(FILLS)), min_size=1, unique=True))
-        made = transform.dropna, (subset, draw(st.sampled_from(["any", "all"]))), {}
+        call = transform.dropna, (subset, draw(st.sampled_from(["any", "all"]))), {}
     else:
-        made = (
+        call = (
             transform.select,
             (draw(st.lists(st.sampled_from(sorted(FILLS)), min_size=1, unique=True)),),
             {},
         )
-    function, given, options = made
+    function, given, options = call
     try:
         return function(DOMAIN, *given, **options)
     except PrivacyError:
@@ -188,7 +188,7 @@ def cells(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 
 def check_each_record_alone(frame, step, result):
     """Stability 1: of one record alone comes what comes of it among others, whatever these are."""
-    alone = [cells(step.apply(frame.iloc[[place]])) for place in range(len(frame))]
+    alone = [cells(step.apply(frame.iloc[[index]])) for index in range(len(frame))]
     assert all(len(rows) <= 1 for rows in alone)
     assert cells(result) == [row for rows in alone for row in rows]
     backwards = step.apply(frame.iloc[::-1])
@@ -261,7 +261,9 @@ PLAIN = pd.DataFrame(
 
 def same(ours: pd.Series, theirs: pd.Series) -> None:
     assert ours.index.equals(theirs.index)
-    mine, other = ([None if pd.isna(cell) else cell for cell in one.astype(object)] for one in (ours, theirs))
+    mine, other = (
+        [None if pd.isna(cell) else cell for cell in series.astype(object)] for series in (ours, theirs)
+    )
     assert mine == other
 
 
@@ -295,13 +297,15 @@ def test_clip_is_that_of_pandas(lower, upper):
 def test_cut_is_that_of_pandas(name, edges, options):
     step = transform.cut(DOMAIN, name, edges, **options)
     theirs = pd.cut(PLAIN[name].astype("float64"), list(edges), **options)
-    texts = [str(one) for one in pd.cut([], list(edges), right=options.get("right", True)).categories]
+    texts = [
+        str(interval) for interval in pd.cut([], list(edges), right=options.get("right", True)).categories
+    ]
     if options.get("include_lowest"):  # pandas writes (17.999, 30.0] for [18, 30]
         texts[0] = f"[{texts[0][1:]}"
     placed = theirs.cat.codes.map(lambda code: texts[code] if code >= 0 else None)
     same(step.apply(PLAIN)[name], placed.astype(object).where(theirs.notna(), np.nan))
     assert step.domain[name].categories == tuple(texts)
-    labels = [f"g{place}" for place in range(len(edges) - 1)]
+    labels = [f"g{index}" for index in range(len(edges) - 1)]
     named = transform.cut(DOMAIN, name, edges, labels=labels, **options)
     same(
         named.apply(PLAIN)[name], pd.cut(PLAIN[name].astype("float64"), list(edges), labels=labels, **options)
@@ -391,7 +395,9 @@ def test_an_expression_may_use_those_before_it():
     domain = Domain((DOMAIN["rooms"],))
     step = transform.assign(domain, {"twice": "2 * rooms", "rooms": "twice + 1", "more": "rooms > 5"})
     theirs = frame.assign(
-        twice=lambda one: 2 * one.rooms, rooms=lambda one: one.twice + 1, more=lambda one: one.rooms > 5
+        twice=lambda table: 2 * table.rooms,
+        rooms=lambda table: table.twice + 1,
+        more=lambda table: table.rooms > 5,
     )
     result = step.apply(frame)
     assert step.domain.names == ("rooms", "twice", "more")
@@ -512,8 +518,8 @@ def test_assign_declares_the_kind_and_no_role():
             "one": "1",
         },
     )
-    found = {name: column(step, name) for name in list(step.domain)[len(DOMAIN) :]}
-    assert {name: one.kind for name, one in found.items()} == {
+    columns = {name: column(step, name) for name in list(step.domain)[len(DOMAIN) :]}
+    assert {name: declared.kind for name, declared in columns.items()} == {
         "whole": "integer",
         "part": "float",
         "large": "float",
@@ -522,12 +528,17 @@ def test_assign_declares_the_kind_and_no_role():
         "again": "integer",
         "one": "integer",
     }
-    assert {name for name, one in found.items() if one.nullable} == {"whole", "part", "large", "again"}
-    assert all(one.role is None for one in found.values())
-    assert found["again"].bins == DOMAIN["age"].bins
-    assert found["never"].categories == (False,)
-    assert found["old"].categories == (False, True)
-    assert found["one"].bounds("mean") == (1.0, 1.0)
+    assert {name for name, declared in columns.items() if declared.nullable} == {
+        "whole",
+        "part",
+        "large",
+        "again",
+    }
+    assert all(declared.role is None for declared in columns.values())
+    assert columns["again"].bins == DOMAIN["age"].bins
+    assert columns["never"].categories == (False,)
+    assert columns["old"].categories == (False, True)
+    assert columns["one"].bounds("mean") == (1.0, 1.0)
 
 
 def test_select_keeps_the_order_asked_for():
@@ -539,9 +550,9 @@ def test_select_keeps_the_order_asked_for():
 def test_a_step_copies_no_column_that_it_leaves_as_it_is():
     domain = Domain((Column("a", "integer", lower=0, upper=9), Column("b", "float", lower=0, upper=1)))
     frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0]})
-    made = transform.assign(domain, {"c": "a + 1"}).apply(frame)
+    result = transform.assign(domain, {"c": "a + 1"}).apply(frame)
     for name in frame:
-        assert np.shares_memory(made[name].to_numpy(), frame[name].to_numpy())
+        assert np.shares_memory(result[name].to_numpy(), frame[name].to_numpy())
 
 
 def test_odd_cells_are_read_as_the_numbers_they_are():
@@ -563,10 +574,10 @@ PAIRS = (("a", 1), ("b", 2))
 
 
 def objects(values):
-    held = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        held[place] = value
-    return pd.Series(held)
+    array = np.empty(len(values), dtype=object)
+    for index, value in enumerate(values):
+        array[index] = value
+    return pd.Series(array)
 
 
 @pytest.mark.full(keep=9)
@@ -636,13 +647,13 @@ def test_sparse_columns_are_columns(gap, nulls):
     """The fill value of a sparse column changes no result."""
     if gap is not None and nulls:
         return  # integers hold none
-    held = [*SPARSE, *[None] * nulls]
+    values = [*SPARSE, *[None] * nulls]
     fill = np.nan if gap is None else gap
-    array = pd.arrays.SparseArray(np.array(held, dtype=object), dtype=pd.SparseDtype(np.int64, fill))
-    assert len(array.sp_values) == sum(cell != gap for cell in held)
+    array = pd.arrays.SparseArray(np.array(values, dtype=object), dtype=pd.SparseDtype(np.int64, fill))
+    assert len(array.sp_values) == sum(cell != gap for cell in values)
     frame = pd.DataFrame({"n": array})
     assert frame["n"].dtype == pd.SparseDtype(np.int64, fill)
-    plain = pd.DataFrame({"n": pd.Series(held, dtype="Int64" if nulls else "int64")})
+    plain = pd.DataFrame({"n": pd.Series(values, dtype="Int64" if nulls else "int64")})
     domain = Domain((Column("n", "integer", nullable=gap is None, lower=0, upper=2**60),))
     steps = [
         *(
@@ -884,9 +895,9 @@ def test_refusals_tell_the_reason_before_a_cell_is_read(run, error, part):
         run()
     assert type(caught.value) is error
     assert part in str(caught.value)
-    shown = "".join(traceback.format_exception_only(caught.value))
-    assert "1e+09" not in shown
-    assert "1000000000" not in shown  # a cell of the Series that some of them were given
+    message = "".join(traceback.format_exception_only(caught.value))
+    assert "1e+09" not in message
+    assert "1000000000" not in message  # a cell of the Series that some of them were given
 
 
 def test_numbers_made_of_confidential_counts_are_no_constants():

@@ -83,40 +83,42 @@ def filled(path, content) -> Path:
 
 @pytest.mark.full
 def test_a_ledger_as_it_was_entered_passes(filled):
-    found = Ledger(filled).audit()
-    assert (found.records, found.charges, found.budgets, found.unanswered) == (15, 6, 2, 0)
-    assert found.head == Ledger(filled).head
-    assert Ledger(filled).audit(found.head) == found
+    audit = Ledger(filled).audit()
+    assert (audit.records, audit.charges, audit.budgets, audit.unanswered) == (15, 6, 2, 0)
+    assert audit.head == Ledger(filled).head
+    assert Ledger(filled).audit(audit.head) == audit
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("number", range(1, 16))
 def test_a_byte_of_any_record_is_found(filled, number, monkeypatch):
     connection = raw(filled)
-    body, held = connection.execute("SELECT body, hash FROM records WHERE number = ?", (number,)).fetchone()
+    body, row_hash = connection.execute(
+        "SELECT body, hash FROM records WHERE number = ?", (number,)
+    ).fetchone()
     connection.close()
     rng = np.random.default_rng(number)
-    places = rng.choice(len(body), 6, replace=False).tolist()
-    for place in places:
-        other = chr(ord(body[place]) ^ (1 << int(rng.integers(0, 6))))
+    positions = rng.choice(len(body), 6, replace=False).tolist()
+    for position in positions:
+        other = chr(ord(body[position]) ^ (1 << int(rng.integers(0, 6))))
         altered(
             filled,
             (
                 "UPDATE records SET body = ? WHERE number = ?",
-                (body[:place] + other + body[place + 1 :], number),
+                (body[:position] + other + body[position + 1 :], number),
             ),
         )
         with pytest.raises(TamperedLedgerError, match=rf"record {number}\b"):
             Ledger(filled).audit()
         altered(filled, ("UPDATE records SET body = ? WHERE number = ?", (body, number)))
-    for place in rng.choice(32, 4, replace=False).tolist():
-        broken = held[:place] + bytes([held[place] ^ 1]) + held[place + 1 :]
+    for position in rng.choice(32, 4, replace=False).tolist():
+        broken = row_hash[:position] + bytes([row_hash[position] ^ 1]) + row_hash[position + 1 :]
         altered(filled, ("UPDATE records SET hash = ? WHERE number = ?", (broken, number)))
         # the last one is known by its hash
         with pytest.raises(TamperedLedgerError, match=rf"record {number}\b|what it held before"):
             Ledger(filled).audit()
         monkeypatch.setattr("pdprivacy.ledger.store._seen", {})
-        altered(filled, ("UPDATE records SET hash = ? WHERE number = ?", (held, number)))
+        altered(filled, ("UPDATE records SET hash = ? WHERE number = ?", (row_hash, number)))
     Ledger(filled).audit()
 
 
@@ -252,8 +254,8 @@ def test_an_older_copy_is_told_by_the_head(filled, tmp_path):
         "import sys, pdprivacy; ledger = pdprivacy.Ledger(sys.argv[1]); ledger.audit();"
         "ledger.audit(sys.argv[2])"
     )
-    done = subprocess.run([sys.executable, "-c", code, filled, head], capture_output=True, text=True)
-    assert "record 16 is missing" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code, filled, head], capture_output=True, text=True)
+    assert "record 16 is missing" in process.stderr
     # this process has seen the later one
     for use in (
         lambda: Ledger(filled).audit(),
@@ -297,8 +299,8 @@ def test_what_was_seen_goes_along(filled, tmp_path):
         "import sys, pickle, pdprivacy; ledger = pickle.loads(bytes.fromhex(sys.argv[1]));"
         "ledger.budget('one').charge(pdprivacy.Pure('0.5'), 'x')"
     )
-    done = subprocess.run([sys.executable, "-c", code, packed.hex()], capture_output=True, text=True)
-    assert "does not hold what it held before" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code, packed.hex()], capture_output=True, text=True)
+    assert "does not hold what it held before" in process.stderr
 
 
 @pytest.mark.parametrize("kind", ["open", "charge"])
@@ -465,8 +467,8 @@ def test_a_copy_has_indexes_of_its_own(filled, tmp_path):
 def test_an_index_that_hides_the_last_charge_is_found(filled):
     connection = raw(filled)
     connection.execute("DROP INDEX records_by_kind")
-    (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
-    assert made.startswith("CREATE TABLE records")
+    (statement,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'records'").fetchone()
+    assert statement.startswith("CREATE TABLE records")
     # an index of all records but one, under the name and the text of the whole one
     connection.execute("CREATE INDEX records_by_kind ON records (budget, kind, number) WHERE number <> 7")
     connection.execute("PRAGMA writable_schema = ON")

@@ -48,8 +48,8 @@ def test_an_answer_is_returned_byte_by_byte_and_costs_nothing(budget, ledger):
     assert budget.left == (1.0, 0.0)
     assert budget.entries["answered"].tolist() == [False, True]
     assert budget.entries["cumulative_dr_ha"].iloc[1] == 0.25
-    found = ledger.audit()
-    assert (found.charges, found.unanswered) == (2, 1)
+    audit = ledger.audit()
+    assert (audit.charges, audit.unanswered) == (2, 1)
 
 
 def test_a_release_that_was_not_charged_has_no_answer(budget):

@@ -57,16 +57,16 @@ def protect(ledger, frame=FRAME, schema=SCHEMA, **options):
 
 
 def test_charges_in_turns_through_two_ledgers_add_up(path):
-    one = Ledger(path).open("survey", Pure(2), unit=Unit("add_remove"), declaration="first")
-    other = Ledger(path).budget("survey")
-    for turn, budget in enumerate([one, one, other, one, other, other, one], start=1):
+    first = Ledger(path).open("survey", Pure(2), unit=Unit("add_remove"), declaration="first")
+    second = Ledger(path).budget("survey")
+    for turn, budget in enumerate([first, first, second, first, second, second, first], start=1):
         budget.charge(Pure(Fraction(1, 7)), "mean of age")
-        assert [one.account.spent.epsilon, other.account.spent.epsilon] == [Fraction(turn, 7)] * 2
+        assert [first.account.spent.epsilon, second.account.spent.epsilon] == [Fraction(turn, 7)] * 2
     Ledger(path).open("survey", declaration="second", redeclare=True)
-    assert [one.account.terms.declaration, other.account.terms.declaration] == ["second"] * 2
-    assert one.charge(Pure(1), "mean of age").after.terms.declaration == "second"
+    assert [first.account.terms.declaration, second.account.terms.declaration] == ["second"] * 2
+    assert first.charge(Pure(1), "mean of age").after.terms.declaration == "second"
     with pytest.raises(BudgetExceeded):
-        other.charge(Pure("1/7"), "mean of age")
+        second.charge(Pure("1/7"), "mean of age")
     assert Ledger(path).audit().charges == 8
 
 
@@ -102,17 +102,17 @@ def test_another_process_goes_on_where_this_one_stopped(path):
         "import sys, pdprivacy; budget = pdprivacy.Ledger(sys.argv[1]).budget('survey');"
         "budget.charge(pdprivacy.Pure('0.5'), 'elsewhere'); print(budget.left)"
     )
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "(0.25, 0.0)"
+    process = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "(0.25, 0.0)"
     assert Ledger(path).entries("survey")["release"].tolist() == ["count", "elsewhere"]
 
 
 def test_budgets_of_a_ledger_do_not_mix(ledger):
-    one, other = ledger.open("one", Pure(1)), ledger.open("other", ZCDP("1/2"))
-    one.charge(Pure("0.5"), "a", release_id="same")
-    other.charge(ZCDP("0.25"), "b", release_id="same")
-    assert one.spent == (0.5, 0)
-    assert other.spent == (0.25, 0)
+    first, second = ledger.open("one", Pure(1)), ledger.open("other", ZCDP("1/2"))
+    first.charge(Pure("0.5"), "a", release_id="same")
+    second.charge(ZCDP("0.25"), "b", release_id="same")
+    assert first.spent == (0.5, 0)
+    assert second.spent == (0.25, 0)
     assert ledger.budgets[["currency", "total", "spent", "left", "charges"]].to_dict("index") == {
         "one": {"currency": "epsilon", "total": 1, "spent": 0.5, "left": 0.5, "charges": 1},
         "other": {"currency": "rho", "total": 0.5, "spent": 0.25, "left": 0.25, "charges": 1},
@@ -123,7 +123,7 @@ def test_budgets_of_a_ledger_do_not_mix(ledger):
 @pytest.mark.parametrize("accounting", ["basic", "filter", "zcdp"])
 def test_a_ledger_and_memory_keep_the_same_accounts(path, accounting):
     cap = Approx(3, 1e-5)
-    stored, held = Ledger(path).open("x", cap, accounting), Budget.with_total(cap, accounting)
+    stored, in_memory = Ledger(path).open("x", cap, accounting), Budget.with_total(cap, accounting)
     rng = np.random.default_rng(5)
     refused = 0
     for number in range(60):
@@ -133,7 +133,7 @@ def test_a_ledger_and_memory_keep_the_same_accounts(path, accounting):
             noise = GaussianNoise(Fraction(int(rng.integers(10, 200))), 2, 2**20)
             options["events"] = [(Event(Approx("0.1", 1e-7), noise), 1)]
         outcomes = []
-        for budget in (stored, held):
+        for budget in (stored, in_memory):
             try:
                 entry = budget.charge(cost, "x", "laplace", **options)
                 outcomes.append((entry.number, entry.counted, entry.after))
@@ -142,8 +142,8 @@ def test_a_ledger_and_memory_keep_the_same_accounts(path, accounting):
         assert outcomes[0] == outcomes[1]
         refused += isinstance(outcomes[0][0], type)
     assert 0 < refused < 55
-    assert Ledger(path).budget("x").account == held.account
-    assert stored.events == held.events
+    assert Ledger(path).budget("x").account == in_memory.account
+    assert stored.events == in_memory.events
 
 
 # ---------------------------------------------------------------- names, terms and declarations
@@ -369,13 +369,13 @@ def test_a_budget_in_a_ledger_goes_to_other_processes(ledger):
     assert pickle.loads(pickle.dumps(ledger)).address == ledger.address
 
 
-def _spend(path, times, asked, answers):
+def _spend(path, times, loss, answers):
     budget = Ledger(path).budget("one")
     accepted, longest = 0, 0.0
     for _ in range(times):
         before = time.monotonic()
         try:
-            budget.charge(Pure(asked), "x")
+            budget.charge(Pure(loss), "x")
             accepted += 1
         except BudgetExceeded:
             pass
@@ -398,12 +398,12 @@ def test_many_processes_never_spend_more_than_the_total(path):
     start = time.monotonic()
     for process in running:
         process.start()
-    found = [answers.get(timeout=120) for _ in running]
+    results = [answers.get(timeout=120) for _ in running]
     elapsed = time.monotonic() - start
     for process in running:
         process.join()
-    assert sum(accepted for accepted, _ in found) == fitting
-    assert max(longest for _, longest in found) < elapsed / 2  # nobody waits until the others are done
+    assert sum(accepted for accepted, _ in results) == fitting
+    assert max(longest for _, longest in results) < elapsed / 2  # nobody waits until the others are done
     budget = Ledger(path).budget("one")
     assert budget.account.spent.epsilon == Fraction(fitting, 1000) <= total
     assert budget.entries.index.tolist() == list(range(1, fitting + 1))
@@ -424,7 +424,7 @@ def test_parent_and_child_go_on_with_one_budget(path):
         os.waitpid(child, 0)
     assert budget.spent == (0.5, 0)
     labels = Ledger(path).entries("one")["release"]
-    assert sorted(labels) == sorted(f"{who} {turn}" for who in ("child", "parent") for turn in range(8))
+    assert sorted(labels) == sorted(f"{name} {turn}" for name in ("child", "parent") for turn in range(8))
     Ledger(path).audit()
 
 
@@ -470,15 +470,15 @@ print(len(told), len(entries), len(answered), len(lost))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_killed_process_loses_nothing_that_it_told(path):
     """100 kills at random moments (fixed seed) of charging and releasing; no false alarms."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", KILLED, path, "100"], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    told, charged, answered, lost = map(int, done.stdout.split())
+    assert process.returncode == 0, process.stderr
+    reported, charged, answered, lost = map(int, process.stdout.split())
     assert lost == 0
-    assert told >= 50  # every other kill waits for an answer
+    assert reported >= 50  # every other kill waits for an answer
     # whatever was told was answered; at most one charge and one untold answer per kill
-    assert told <= answered
+    assert reported <= answered
     assert answered <= charged <= answered + 100
 
 

@@ -173,15 +173,15 @@ def fast(tmp_path) -> Iterator[Path]:
 
 def outcomes(library: str, folder: Path, *fault: object) -> list[dict[str, Any]]:
     """Take all steps with each call made to fail in its turn; return what came of each attempt."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), library, json.dumps([fault])],
         env={**os.environ, "LD_PRELOAD": library},
         capture_output=True,
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    assert process.returncode == 0, process.stderr
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 def problem(outcome: dict[str, Any]) -> str:
@@ -317,12 +317,12 @@ def check_rows(path: Path, rows: list[Row]) -> None:
         reader.budgets()
         return reader.span(0, 10**6)
 
-    found = SQLiteStore(path).read(look)
+    rows_read = SQLiteStore(path).read(look)
     before = None
-    for row in found:
+    for row in rows_read:
         check(row, before)
         before = row
-    assert found == rows[: len(found)]
+    assert rows_read == rows[: len(rows_read)]
 
 
 def test_damaged_bytes_give_an_error_or_the_records(fast):
@@ -335,12 +335,12 @@ def test_damaged_bytes_give_an_error_or_the_records(fast):
         SQLiteStore(path).write(work)
     rows, good = all_rows(path), Path(path).read_bytes()
     chance = random.Random(3)
-    places = [*range(0, 100, 3), *(chance.randrange(len(good)) for _ in range(250))]
+    positions = [*range(0, 100, 3), *(chance.randrange(len(good)) for _ in range(250))]
     errors = 0
-    for turn, place in enumerate(places):
+    for turn, position in enumerate(positions):
         bad = bytearray(good)
         for offset in range(chance.choice([1, 1, 4, 200])):
-            bad[(place + offset) % len(bad)] ^= chance.randrange(1, 256)
+            bad[(position + offset) % len(bad)] ^= chance.randrange(1, 256)
         copy = fast / f"{turn}.db"
         copy.write_bytes(bad)
         texts = [error_of(check_rows, copy, rows), error_of(entered, copy) or error_of(check_damage, copy)]

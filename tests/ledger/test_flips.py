@@ -206,7 +206,7 @@ def bits_of_file(content: bytes, bits: Iterable[Bits]) -> Iterator[tuple[str, Fi
 def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder):
     chance = random.Random(9)
     bits = [*range(0, 800, 80), *(chance.randrange(8 * len(content)) for _ in range(SAMPLE))]
-    indexes = [place for place, page in enumerate(pages(content)) if page[0] in (2, 10)]
+    indexes = [index for index, page in enumerate(pages(content)) if page[0] in (2, 10)]
     bits += [8 * 512 * chance.choice(indexes) + chance.randrange(8 * 512) for _ in range(SAMPLE)]
     assert problems(overspends, bits_of_file(content, dict.fromkeys(bits)), folder) == {}
 
@@ -214,7 +214,10 @@ def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder)
 @pytest.mark.full
 @pytest.mark.parametrize(
     "shard",
-    [pytest.param(one, marks=pytest.mark.xdist_group(f"flipped bits {one % 4}")) for one in range(SHARDS)],
+    [
+        pytest.param(number, marks=pytest.mark.xdist_group(f"flipped bits {number % 4}"))
+        for number in range(SHARDS)
+    ],
 )
 def test_no_flipped_bit_lets_a_budget_overspend(content, folder, shard):
     gaps = [unused(content, 512 * place) for place in range(len(pages(content)))]
@@ -317,7 +320,7 @@ def bits_of_heads(journal: bytes) -> list[int]:
     records = range(512, len(journal), 520)
     heads = [range(28), *(range(start, start + 4) for start in records)]
     heads += [range(start + 516, start + 520) for start in records]
-    return [8 * place + bit for head in heads for place in head for bit in range(8)]
+    return [8 * byte + bit for head in heads for byte in head for bit in range(8)]
 
 
 def test_a_process_killed_within_a_commit_leaves_all_reported_charges(killed, rows, folder):
@@ -344,8 +347,8 @@ def test_a_sample_of_flipped_bits_in_a_journal_loses_no_reported_charge(killed, 
 @pytest.mark.parametrize(
     "shard",
     [
-        pytest.param(one, marks=pytest.mark.xdist_group(f"flipped bits {one % 4}"))
-        for one in range(JOURNAL_SHARDS)
+        pytest.param(number, marks=pytest.mark.xdist_group(f"flipped bits {number % 4}"))
+        for number in range(JOURNAL_SHARDS)
     ],
 )
 def test_no_flipped_bit_in_a_journal_loses_a_reported_charge(killed, rows, folder, shard):

@@ -179,9 +179,9 @@ def test_copies_at_each_step_of_a_charge_lose_no_charge(path, full, copy):
 def test_copies_by_another_thread_lose_no_charge(path, full):
     cap = 600 if full else 60
     opened(path, cap)
-    one = Child(lambda: [charge(path, "c")])
+    child = Child(lambda: [charge(path, "c")])
     shared_out(
-        path, cap, [one, Child(copies_in_a_thread, path, "a"), Child(charges_until_refused, path, "b")]
+        path, cap, [child, Child(copies_in_a_thread, path, "a"), Child(charges_until_refused, path, "b")]
     )
 
 
@@ -283,9 +283,9 @@ def test_a_ledger_that_moves_within_a_transaction_is_refused(path, move):
 
     with pytest.raises(LedgerError, match=r"its lock file was.*Nothing was entered"):
         SQLiteStore(path).write(work)
-    for moved, place in ((os.path.dirname(path) + ".moved", os.path.dirname(path)), (path + ".moved", path)):
+    for moved, target in ((os.path.dirname(path) + ".moved", os.path.dirname(path)), (path + ".moved", path)):
         if os.path.exists(moved):
-            os.rename(moved, place)
+            os.rename(moved, target)
     assert append(SQLiteStore(path), "second") == 2
     assert texts(path) == ["first", "second"]
 
@@ -448,9 +448,9 @@ def test_children_charge_whatever_threads_of_the_parent_do_at_the_fork(path, ful
         for thread in running:
             thread.result()
     assert len(set(numbers)) == len(numbers)
-    found = texts(path)
-    assert found.count("child") == len(numbers)
-    assert found.count("thread") == sum(number is not None for number in written)
+    entered = texts(path)
+    assert entered.count("child") == len(numbers)
+    assert entered.count("thread") == sum(number is not None for number in written)
 
 
 def test_children_that_python_is_not_told_of_charge(path):
@@ -498,10 +498,10 @@ def test_reported_charges_outlive_kills(tmp_path, full):
         os.write(answer, opened(path).charge(Pure(1), str(turn)).label.encode() + b"\n")
         reported |= set(os.read(answers, 10**5).decode().split())
         if turn % 10 == 9 or not full:
-            found = labels(path)
-            assert len(set(found)) == len(found)
-            assert reported <= set(found)
-            assert len(found) <= len(reported) + 3 * 10  # of each process, at most one is not reported
+            entered = labels(path)
+            assert len(set(entered)) == len(entered)
+            assert reported <= set(entered)
+            assert len(entered) <= len(reported) + 3 * 10  # of each process, at most one is not reported
 
 
 # ---------------------------------------------------------------- other connections
@@ -699,14 +699,14 @@ assert len(entered) <= len(reported) + interrupts
 @pytest.mark.parametrize("source", ["timer", "thread"])
 def test_interrupts_lose_no_charge_and_keep_neither_locks_nor_files(tmp_path, full, source):
     given = [str(tmp_path), str(5000 if full else 300), source]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", INTERRUPTS, *given],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 # ---------------------------------------------------------------- mounts and clocks
@@ -721,9 +721,9 @@ def mounts(tmp_path, monkeypatch):
 
     def use(mount: str) -> None:
         folder = made.parent.rename(tmp_path / "mounted")
-        place = str(folder / made.name).replace(" ", "\\040")
+        escaped = str(folder / made.name).replace(" ", "\\040")
         device = f"{os.major(os.stat(folder).st_dev)}:{os.minor(os.stat(folder).st_dev)}"
-        mounted = mount.format(device=device, folder=folder, place=place)
+        mounted = mount.format(device=device, folder=folder, place=escaped)
         lines = f"22 1 8:1 / / rw - ext4 /dev/sda rw\n{mounted}\n"
 
         def read(name, *rest, **options):

@@ -33,8 +33,8 @@ def path_of(made: Path, state: str) -> Path:
 
 @pytest.mark.parametrize("state", ["closed", "in_use"])
 def test_all_that_a_ledger_told_is_read_again(made, state):
-    found = kept_ledgers.facts(path_of(made, state))
-    assert json.loads(json.dumps(found)) == told(made, state)
+    facts = kept_ledgers.facts(path_of(made, state))
+    assert json.loads(json.dumps(facts)) == told(made, state)
 
 
 def test_a_charge_is_kept_of_which_the_process_was_killed(made):
@@ -79,9 +79,9 @@ def test_a_release_is_not_charged_twice(made):
 
 
 def test_a_step_that_was_made_returns_what_it_stored(made):
-    found = kept_ledgers.step_of(made)(kept_ledgers.survey(), release_id="2026-05")
-    assert set(found) == {"table", "mean"}
-    assert all(release.dp.verify() for release in found.values())
-    assert found["table"].attrs["dp"]["epsilon"] == 0.5
+    results = kept_ledgers.step_of(made)(kept_ledgers.survey(), release_id="2026-05")
+    assert set(results) == {"table", "mean"}
+    assert all(release.dp.verify() for release in results.values())
+    assert results["table"].attrs["dp"]["epsilon"] == 0.5
     with Ledger(made / LEDGER) as ledger:
         assert ledger.head == told(made, "closed")["head"]

@@ -235,10 +235,10 @@ def test_a_budget_that_cannot_be_read_says_so_where_it_is_shown(tmp_path):
     budget.charge(Pure(1), "count")
     for file in tmp_path.iterdir():
         file.unlink()
-    for shown in (repr(budget), budget._repr_html_(), ledger._repr_html_()):
-        assert "is gone" in shown
-        assert "opens it" not in shown  # a new one would know nothing of what was spent
-        assert "makes it" not in shown
+    for text in (repr(budget), budget._repr_html_(), ledger._repr_html_()):
+        assert "is gone" in text
+        assert "opens it" not in text  # a new one would know nothing of what was spent
+        assert "makes it" not in text
     assert "a &amp; b" in budget._repr_html_()
     for ask in (lambda: budget.spent, lambda: ledger.budgets, lambda: ledger.open("a & b", Pure(1))):
         with pytest.raises(LedgerError, match="is gone"):
@@ -299,9 +299,9 @@ def test_the_risk_reached_is_the_largest_so_far():
         before = budget.spent, budget.left
         budget.answered(number, known)
         assert (budget.spent, budget.left) == before
-    found = budget.entries["cumulative_dr_ha"]
-    assert math.isnan(found[1])
-    assert found.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
+    risks = budget.entries["cumulative_dr_ha"]
+    assert math.isnan(risks[1])
+    assert risks.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
     cumulative, *charges = repr(budget).splitlines()[4:]
     assert cumulative == "  risk   50 % of records, cumulative (dr_ha)"
@@ -649,7 +649,7 @@ def play(budgets):
             for number in chance.sample(range(len(answers)), k=min(len(answers), chance.randrange(3))):
                 risk = chance.choice([None, 0.25, 0.5, chance.random()])
                 budget.answered(number + 1, risk=risk)
-                known = [one for one in (answers[number][1], risk) if one is not None]
+                known = [value for value in (answers[number][1], risk) if value is not None]
                 answers[number] = True, max(known, default=None)
     return noted
 
@@ -662,8 +662,8 @@ def test_every_page_holds_the_rows_of_the_whole_table(ledger):
         assert whole["release"].tolist() == [f"mean {turn}" for turn in range(24)]
         assert whole["release_id"].tolist() == [f"week {turn}" if turn % 3 else None for turn in range(24)]
         assert whole["answered"].tolist() == [answered for answered, _ in answers]
-        for place, reached in enumerate(whole["cumulative_dr_ha"].tolist()):
-            risks = [risk for _, risk in answers[: place + 1] if risk is not None]
+        for index, reached in enumerate(whole["cumulative_dr_ha"].tolist()):
+            risks = [risk for _, risk in answers[: index + 1] if risk is not None]
             assert math.isnan(reached) if not risks else reached == max(risks)
         if budget.name != "survey":
             continue

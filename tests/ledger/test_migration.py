@@ -122,12 +122,12 @@ def test_a_process_that_has_the_ledger_open_keeps_the_migration_waiting(path, re
 
     child = Child(hold)
     begun.wait()
-    found = contents(path)
+    unchanged = contents(path)
     with pytest.raises(LedgerError, match="another program holds it"):
         read(path, patience=0.05)
     with pytest.raises(LedgerError, match=r"another program holds it\. Nothing was entered"):
         SQLiteStore(path, patience=0.05).write(lambda writer: writer.last())
-    assert contents(path) == found
+    assert contents(path) == unchanged
     timer = threading.Timer(0.1, done.ring)
     timer.start()
     assert read(path) == len(before)

@@ -65,9 +65,9 @@ class Server:
         if path is None:
             pytest.skip(f"there is no {program} of PostgreSQL")
         command = [path, "-D", str(self.folder / "data"), *arguments]
-        done = subprocess.run(command, user=self.user, cwd="/", capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"{program} failed: {done.stderr.strip()[-300:]}")
+        process = subprocess.run(command, user=self.user, cwd="/", capture_output=True, text=True)
+        if process.returncode:
+            pytest.skip(f"{program} failed: {process.stderr.strip()[-300:]}")
 
     def create(self) -> None:
         with tempfile.NamedTemporaryFile("w", prefix="pw") as file:
@@ -271,7 +271,7 @@ def test_records_come_back_as_they_were_entered(store):
         ("a", "charge", None), ("a", "charge", None), ("B", "charge", "r1"), (long, "open", None),
         ("a", "answer", "r1x"), (odd, "open", "{}"),
     ]  # fmt: skip
-    entered = store.write(lambda writer: [_enter(writer, *one, x="'\"\\:y %s") for one in columns])
+    entered = store.write(lambda writer: [_enter(writer, *values, x="'\"\\:y %s") for values in columns])
 
     def look(reader) -> None:
         assert reader.span(0, 10) == entered
@@ -696,9 +696,9 @@ def test_a_step_goes_on_on_another_machine(server, schema, tmp_path):
     frame = pd.DataFrame({"age": [31, 54, 27, 39]})
     with pytest.raises(ConnectionError):
         step("first")(frame, release_id="2026-05")
-    made = step("second")(frame, release_id="2026-05")
-    assert made["age"].equals(seen[0])
-    assert made["age"].dp.verify()
+    results = step("second")(frame, release_id="2026-05")
+    assert results["age"].equals(seen[0])
+    assert results["age"].dp.verify()
     with Ledger(server.url(schema)) as ledger:
         assert ledger.entries("survey")["release_id"].tolist() == ["2026-05/1", "2026-05/2"]
         assert ledger.budget("survey").spent == (0.75, 0)
@@ -761,13 +761,13 @@ def test_a_schema_without_a_ledger(server, schema, store):
 
 
 def test_a_ledger_of_another_format(server, schema, records):
-    for statement, found in (
+    for statement, version in (
         ("UPDATE pdprivacy_ledger SET format = 7", 7),
         ("INSERT INTO pdprivacy_ledger VALUES (1, 0)", 7),
         ("DELETE FROM pdprivacy_ledger", "unknown"),
     ):
         server.sql(schema, statement)
-        words = f"uses format {found}; this version of pdprivacy reads format 1"
+        words = f"uses format {version}; this version of pdprivacy reads format 1"
         _refused(words, _add, records)
         _refused(words, _whole, records, fate="")
 

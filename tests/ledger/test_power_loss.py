@@ -267,8 +267,8 @@ class Disk:
             yield self.files([change for change in pending if change.file == file])
             yield self.files([change for change in pending if change.file != file])
         yield self.files(pending)
-        for place in sorted(chance.sample(range(len(pending)), min(MANY, len(pending)))):
-            before, change, after = pending[:place], pending[place], pending[place + 1 :]
+        for index in sorted(chance.sample(range(len(pending)), min(MANY, len(pending)))):
+            before, change, after = pending[:index], pending[index], pending[index + 1 :]
             yield self.files(before)
             yield self.files([change])
             yield self.files(before + after)
@@ -317,7 +317,7 @@ class Recording:
     @property
     def marks(self) -> list[tuple[int, Change]]:
         """The marks in the log, each with its position."""
-        return [(place, change) for place, change in enumerate(self.changes) if change.kind == "mark"]
+        return [(position, change) for position, change in enumerate(self.changes) if change.kind == "mark"]
 
     @property
     def copied(self) -> int:
@@ -341,32 +341,32 @@ class State:
 
 def states(recording: Recording, each: int, ignored: str | None = None) -> list[State]:
     """Return distinct states of the disk after a power cut: at most ``each`` for a cut at one change."""
-    found: dict[tuple[tuple[str, bytes | None], ...], State] = {}
+    by_files: dict[tuple[tuple[str, bytes | None], ...], State] = {}
     kept: list[tuple[tuple[str, bytes | None], ...]] = []
     chance = random.Random(1)
     disk = Disk(recording.files, ignored)
     marks = recording.marks
-    for place in range(len(recording.changes) + 1):
-        if place >= recording.start:
-            past = [mark for at, mark in marks if at < place]
+    for position in range(len(recording.changes) + 1):
+        if position >= recording.start:
+            past = [mark for at, mark in marks if at < position]
             least = max([mark.at for mark in past], default=recording.held)
-            most = min([mark.at for at, mark in marks if at >= place], default=len(recording.rows))
+            most = min([mark.at for at, mark in marks if at >= position], default=len(recording.rows))
             copied = any(mark.name == "backup" for mark in past)
             new = []
             for files in disk.states(chance):
                 key = tuple(files.items())
-                known = found.get(key)
+                known = by_files.get(key)
                 if known is None:
-                    found[key] = State(files, least, most, copied)
+                    by_files[key] = State(files, least, most, copied)
                     new.append(key)
                 else:  # the same files after several cuts must meet the requirements of each
-                    found[key] = State(
+                    by_files[key] = State(
                         files, max(least, known.least), min(most, known.most), copied or known.copied
                     )
             kept += chance.sample(new, min(each, len(new)))
-        if place < len(recording.changes):
-            disk.add(recording.changes[place])
-    return [found[key] for key in kept]
+        if position < len(recording.changes):
+            disk.add(recording.changes[position])
+    return [by_files[key] for key in kept]
 
 
 @pytest.fixture(scope="module")
@@ -404,15 +404,15 @@ def recorded(
     library: str, fast: Path, jobs: Sequence[tuple[Files, Steps]]
 ) -> list[tuple[list[Change], list[Row]]]:
     """Take steps in a new process, for each job in its own folder; return the changes and the records."""
-    with tempfile.TemporaryDirectory(dir=fast) as place:
-        folders = [Path(place, str(number)) for number in range(len(jobs))]
+    with tempfile.TemporaryDirectory(dir=fast) as root:
+        folders = [Path(root, str(number)) for number in range(len(jobs))]
         given = []
         for (files, steps), folder in zip(jobs, folders, strict=True):
             write_files(files, folder)
             given.append((str(folder), f"{folder}.log", steps))
-        Path(place, "jobs.json").write_text(json.dumps(given))
+        Path(root, "jobs.json").write_text(json.dumps(given))
         subprocess.run(
-            [sys.executable, "-c", PROGRAM, library, str(Path(place, "jobs.json"))],
+            [sys.executable, "-c", PROGRAM, library, str(Path(root, "jobs.json"))],
             env={**os.environ, "LD_PRELOAD": library, "PYTHONPATH": str(ROOT)},
             check=True,
             timeout=300,
@@ -454,17 +454,17 @@ def recordings(made, library, fast) -> dict[str, Recording]:
         path.name.replace(KEPT_NAME, NAME): path.read_bytes()
         for path in sorted((KEPT / "first" / "in_use").iterdir())
     }
-    held = len(rows_of(write_files(kept, fast / "kept")))
-    place, mark = made.marks[5]
+    count = len(rows_of(write_files(kept, fast / "kept")))
+    position, mark = made.marks[5]
     brought = {
         name: content
-        for name, content in in_use({}, made.changes[:place]).items()
+        for name, content in in_use({}, made.changes[:position]).items()
         if not name.endswith(("-lock", "-journal"))
     }
     migrated, moved = recorded(library, fast, [(kept, LATER), (brought, CHARGED[4:6])])
     return {
         "made": made,
-        "migrated": Recording(kept, held, *migrated, {CLERK: Cap("1", "0.1", 6)}),
+        "migrated": Recording(kept, count, *migrated, {CLERK: Cap("1", "0.1", 6)}),
         "moved": Recording(brought, mark.at, *moved, BUDGETS),
     }
 
@@ -492,16 +492,16 @@ def fault(state: State, recording: Recording, folder: Path, *, reads: bool) -> s
             ledger.audit()
         else:
             SQLiteStore(path).write(lambda writer: None, create=False)
-        found = rows_of(path)
+        rows = rows_of(path)
     except MissingLedgerError:
-        found = []
+        rows = []
     except LedgerError as error:
         return f"LedgerError: {error}"
-    if found != recording.rows[: len(found)] or not state.least <= len(found) <= state.most:
-        return f"{len(found)} records, and not the first {state.least} to {state.most}"
+    if rows != recording.rows[: len(rows)] or not state.least <= len(rows) <= state.most:
+        return f"{len(rows)} records, and not the first {state.least} to {state.most}"
     try:
         for name, cap in recording.budgets.items():
-            charges = sum(row.kind == "charge" and row.budget == name for row in found)
+            charges = sum(row.kind == "charge" and row.budget == name for row in rows)
             budget = ledger.open(name, Pure(cap.total))
             if charges < cap.charges:
                 budget.charge(Pure(cap.loss), "later", count=cap.charges - charges)
@@ -511,7 +511,7 @@ def fault(state: State, recording: Recording, folder: Path, *, reads: bool) -> s
                 continue
             return f"the budget {name!r} holds more than {cap.charges} charges"
         ledger.audit()
-        answered = any(row.kind == "answer" and row.budget == "study" for row in found)
+        answered = any(row.kind == "answer" and row.budget == "study" for row in rows)
         if answered and ledger.budget("study").stored_answer("2", {}) != ANSWER:
             return "the stored answer differs"
         copy = folder / COPY
@@ -524,11 +524,11 @@ def fault(state: State, recording: Recording, folder: Path, *, reads: bool) -> s
     return ""
 
 
-def faults(found: Sequence[State], recording: Recording, fast: Path) -> Iterator[str]:
+def faults(sampled: Sequence[State], recording: Recording, fast: Path) -> Iterator[str]:
     """Yield what is wrong in these states; each gets its own path, as a process remembers ledgers by path."""
-    with tempfile.TemporaryDirectory(dir=fast) as place:
-        for number, state in enumerate(found):
-            folder = Path(place, str(number))
+    with tempfile.TemporaryDirectory(dir=fast) as root:
+        for number, state in enumerate(sampled):
+            folder = Path(root, str(number))
             problem = fault(state, recording, folder, reads=number % 2 == 0)
             shutil.rmtree(folder)
             if problem:
@@ -542,9 +542,9 @@ def test_a_sample_of_power_cuts_loses_no_reported_charge(made, fast):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "number"), [("made", 1400), ("migrated", 400), ("moved", 200)])
 def test_power_cuts_lose_no_reported_charge(recordings, fast, name, number):
-    found = states(recordings[name], 11)
-    assert len(found) >= number
-    assert list(faults(found, recordings[name], fast)) == []
+    sampled = states(recordings[name], 11)
+    assert len(sampled) >= number
+    assert list(faults(sampled, recordings[name], fast)) == []
 
 
 def recoveries(made: Recording, library: str, fast: Path, last: Callable[[Change], bool]) -> list[Recording]:
@@ -553,16 +553,16 @@ def recoveries(made: Recording, library: str, fast: Path, last: Callable[[Change
     Each change gives two recordings: the first transaction of one reads, the first of the other writes.
     """
     (before, _), (after, _) = made.marks[-2:]
-    places = [place for place in range(before + 1, after) if last(made.changes[place])]
+    positions = [position for position in range(before + 1, after) if last(made.changes[position])]
     jobs: list[tuple[Files, Steps]] = [
-        (in_use({}, made.changes[: place + 1]), [(first,), ("charge", "study", "1", "after")])
-        for place in places
+        (in_use({}, made.changes[: position + 1]), [(first,), ("charge", "study", "1", "after")])
+        for position in positions
         for first in ("read", "write")
     ]
-    done = recorded(library, fast, jobs)
+    results = recorded(library, fast, jobs)
     return [
-        Recording({}, 0, made.changes[: place + 1] + changes, rows, made.budgets, place + 1)
-        for place, pair in zip(places, zip(done[::2], done[1::2], strict=True), strict=True)
+        Recording({}, 0, made.changes[: position + 1] + changes, rows, made.budgets, position + 1)
+        for position, pair in zip(positions, zip(results[::2], results[1::2], strict=True), strict=True)
         for changes, rows in pair
     ]
 
@@ -570,18 +570,18 @@ def recoveries(made: Recording, library: str, fast: Path, last: Callable[[Change
 @pytest.mark.full
 def test_power_cuts_after_a_killed_process_lose_no_reported_charge(made, library, fast):
     both = recoveries(made, library, fast, lambda change: change.kind in ("write", "sync"))
-    found = [both[2 * place + place % 2] for place in range(len(both) // 2)]
-    assert len(found) > 12
-    assert [fault for recording in found for fault in faults(states(recording, 2), recording, fast)] == []
+    chosen = [both[2 * index + index % 2] for index in range(len(both) // 2)]
+    assert len(chosen) > 12
+    assert [fault for recording in chosen for fault in faults(states(recording, 2), recording, fast)] == []
 
 
 @pytest.mark.full
 def test_power_cuts_after_a_process_killed_at_the_end_of_a_commit_lose_no_record(made, library, fast):
     """The killed process cleared the journal; the power cut can undo this, as it was not synchronized."""
     cleared = Change("write", f"{NAME}-journal", data=bytes(28))
-    found = recoveries(made, library, fast, cleared.__eq__)
-    assert len(found) == 2
-    assert [fault for recording in found for fault in faults(states(recording, 20), recording, fast)] == []
+    replays = recoveries(made, library, fast, cleared.__eq__)
+    assert len(replays) == 2
+    assert [fault for recording in replays for fault in faults(states(recording, 20), recording, fast)] == []
 
 
 @pytest.mark.parametrize(
@@ -598,6 +598,6 @@ def test_power_cuts_after_a_process_killed_at_the_end_of_a_commit_lose_no_record
 )
 def test_the_replay_detects_a_missing_synchronization(made, fast, ignored, step):
     number = [mark.name for _, mark in made.marks].index(step)
-    start, end = ([(0, None), *made.marks][place][0] for place in (number, number + 1))
+    start, end = ([(0, None), *made.marks][index][0] for index in (number, number + 1))
     part = replace(made, changes=made.changes[: end + 1], start=start)
     assert next(faults(states(part, 20, ignored), part, fast), "")

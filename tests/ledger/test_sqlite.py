@@ -372,8 +372,8 @@ def test_unfinished_drafts_are_removed_and_nothing_else(path):
 
 def altered(path, value: str) -> None:
     with changed(path) as other:
-        found = other.execute("SELECT sql FROM sqlite_master WHERE name = 'records_stay_the_same'")
-        (trigger,) = found.fetchone()
+        cursor = other.execute("SELECT sql FROM sqlite_master WHERE name = 'records_stay_the_same'")
+        (trigger,) = cursor.fetchone()
         other.execute("DROP TRIGGER records_stay_the_same")
         other.execute(f"UPDATE records SET {value}")
         other.execute(trigger)

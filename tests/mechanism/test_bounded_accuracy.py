@@ -106,19 +106,19 @@ def moments(law: Any, s: float, low: float, high: float, bounding: str) -> tuple
     spread = 60 * law.std()
     breaks = sorted({max(low - s, -spread), 0.0, min(high - s, spread)})
     below, above = law.cdf(low - s), law.sf(high - s)
-    found = []
+    raw_moments = []
     for power in (1, 2):
         inside = sum(
             integrate.quad(lambda e, k=power: e**k * law.pdf(e), a, b, epsrel=1e-10, limit=300)[0]
             for a, b in itertools.pairwise(breaks)
         )
         if bounding == "truncated":
-            found.append(inside / (1 - below - above))
+            raw_moments.append(inside / (1 - below - above))
             continue
         for mass, end in ((below, low - s), (above, high - s)):
             inside += mass * end**power if mass > 0 else 0.0
-        found.append(inside)
-    return found[0], found[1]
+        raw_moments.append(inside)
+    return raw_moments[0], raw_moments[1]
 
 
 LARGEST = 100 * ROWS / (4 * (ROWS - 1))
@@ -169,35 +169,35 @@ def simulated(name: str, law: str, bounding: str) -> tuple[Any, float, float]:
     stored = call(dp_of(scope), rng=1, **options).attrs["dp"]
     rng = np.random.default_rng([5, *f"{name} {law} {bounding}".encode()])
     number = DRAWS["laplace, clamped" if (law, bounding) == ("laplace", "clamp") else law]
-    found = draws("moments", lambda **o: call(dp_of(scope), **o), number, rng=rng, **options)
-    return found[:, 0], stored["scale"], float(np.ravel(stored["error"]["plus_minus"])[0])
+    released = draws("moments", lambda **o: call(dp_of(scope), **o), number, rng=rng, **options)
+    return released[:, 0], stored["scale"], float(np.ravel(stored["error"]["plus_minus"])[0])
 
 
 @pytest.mark.parametrize(("name", "law", "bounding"), CASES)
 def test_released_numbers_have_the_bounded_law_of_the_stated_scale(name, law, bounding):
     """Clamped numbers with the atoms at their bounds."""
-    found, scale, _ = simulated(name, law, bounding)
+    released, scale, _ = simulated(name, law, bounding)
     _, _, s, low, high = BOUNDED[name]
     noise = law_of(LAWS[law], scale)
-    assert found.min() >= low
-    assert found.max() <= high
+    assert released.min() >= low
+    assert released.max() <= high
 
     def law(x: np.ndarray) -> np.ndarray:
         below, above = (noise.cdf(low - s), noise.sf(high - s)) if bounding == "truncated" else (0.0, 0.0)
         inside = (noise.cdf(np.clip(x, low, high) - s) - below) / (1 - below - above)
         return np.where(x < low, 0.0, np.where(x >= high, 1.0, inside))
 
-    assert accepts(found, law)
+    assert accepts(released, law)
 
 
 @pytest.mark.parametrize(("name", "law", "bounding"), CASES)
 def test_bias_and_error_are_those_of_the_bounded_law(name, law, bounding):
     """Two false alarms in a million each; the noise of 0.8 and 1.25 times the scale has other errors."""
-    found, scale, _ = simulated(name, law, bounding)
+    released, scale, _ = simulated(name, law, bounding)
     _, _, s, low, high = BOUNDED[name]
-    errors = found - s
+    errors = released - s
     squares = errors**2
-    chance = (errors.std() / math.sqrt(found.size), squares.std() / math.sqrt(found.size))
+    chance = (errors.std() / math.sqrt(released.size), squares.std() / math.sqrt(released.size))
     for factor, fits in ((1.0, True), (0.8, False), (1.25, False)):
         bias, mse = moments(law_of(LAWS[law], factor * scale), s, low, high, bounding)
         bias_off, mse_off = abs(errors.mean() - bias) / chance[0], abs(squares.mean() - mse) / chance[1]
@@ -211,19 +211,19 @@ def test_bias_and_error_are_those_of_the_bounded_law(name, law, bounding):
 @pytest.mark.parametrize(("name", "law", "bounding"), CASES)
 def test_intervals_cover_wherever_the_statistic_lies(name, law, bounding):
     """At least 95 %, also for a statistic at a bound. Two false alarms in a million each."""
-    found, _, half = simulated(name, law, bounding)
+    released, _, half = simulated(name, law, bounding)
     s = BOUNDED[name][2]
-    covered = (np.abs(found - s) <= half * (1 + 1e-9)).mean()
-    assert covered >= 0.95 - Z * math.sqrt(0.95 * 0.05 / found.size)
+    covered = (np.abs(released - s) <= half * (1 + 1e-9)).mean()
+    assert covered >= 0.95 - Z * math.sqrt(0.95 * 0.05 / released.size)
 
 
 @pytest.mark.parametrize(
     ("scope", "bounding", "law"),
     # every two of them together
     [
-        (("add_remove", "replace_one")[(turn + place) % 2], bounding, law)
+        (("add_remove", "replace_one")[(turn + index) % 2], bounding, law)
         for turn, bounding in enumerate(["clamp", "truncated"])
-        for place, law in enumerate(["geometric", *LAWS])
+        for index, law in enumerate(["geometric", *LAWS])
     ],
 )
 def test_intervals_of_counts_cover_empty_cells_and_full_ones(scope, bounding, law):
@@ -232,10 +232,10 @@ def test_intervals_of_counts_cover_empty_cells_and_full_ones(scope, bounding, la
     options |= LAWS.get(law, {"mechanism": "geometric"})
     dp = dp_of(scope)
     half = dp.value_counts("g", rng=1, **options).attrs["dp"]["error"]["plus_minus"]
-    found = draws("tables", lambda **o: dp.value_counts("g", **o), COUNTS, rng=9, **options)
-    assert (found >= 0).all()
-    assert scope == "add_remove" or (found <= ROWS).all()
-    covered = (np.abs(found - [48, 2, 0, 0]) <= half * (1 + 1e-9)).mean(axis=0)
+    released = draws("tables", lambda **o: dp.value_counts("g", **o), COUNTS, rng=9, **options)
+    assert (released >= 0).all()
+    assert scope == "add_remove" or (released <= ROWS).all()
+    covered = (np.abs(released - [48, 2, 0, 0]) <= half * (1 + 1e-9)).mean(axis=0)
     assert (covered >= 0.95 - Z * math.sqrt(0.95 * 0.05 / COUNTS)).all()
 
 
@@ -342,12 +342,12 @@ def test_each_of_many_means_has_the_noise_of_its_share(law):
     if law == "laplace":
         assert scale == pytest.approx(72 / ROWS / 0.3, rel=1e-5)
     number = {"laplace": 8000, "gaussian": 5000, "generalized": 3000}[law]
-    found = draws("moments", lambda **o: dp.mean("x", **o), number, rng=18, **options)[:, 0]
-    sizes = np.abs(found - FRAME["x"].mean())
+    released = draws("moments", lambda **o: dp.mean("x", **o), number, rng=18, **options)[:, 0]
+    sizes = np.abs(released - FRAME["x"].mean())
     for factor, fits in ((1.0, True), (0.9, False), (1.1, False)):
         expected = law_of(LAWS[law], factor * scale).expect(np.abs)
         assert (abs(sizes.mean() - expected) <= Z * sizes.std() / math.sqrt(number)) == fits
-    errors = found - FRAME["x"].mean()
+    errors = released - FRAME["x"].mean()
     assert abs(np.corrcoef(errors[1:], errors[:-1])[0, 1]) <= Z / math.sqrt(number)
 
 
@@ -359,9 +359,9 @@ def test_combined_releases_cover_the_statistic_of_the_data(known):
     rng, covered, lengths = np.random.default_rng(21), [], []
     for _ in range(400):
         several = dp.mean("x", epsilon=5, releases=5, rng=rng)
-        found = pdprivacy.combine(several, within=0, noise=known).iloc[0]
-        covered.append(found["lower"] <= exact <= found["upper"])
-        lengths.append(found["upper"] - found["lower"])
+        combined = pdprivacy.combine(several, within=0, noise=known).iloc[0]
+        covered.append(combined["lower"] <= exact <= combined["upper"])
+        lengths.append(combined["upper"] - combined["lower"])
     assert np.mean(covered) >= 0.945 - Z * math.sqrt(0.95 * 0.05 / 400)
     assert np.mean(lengths) < 20 * 72 / ROWS
 

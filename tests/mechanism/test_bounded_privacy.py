@@ -40,8 +40,8 @@ ROUNDING = 1e-12  # of the sums below, relative
 
 def discrete_laplace_rows(b: float, n: int) -> np.ndarray:
     """Row s: log P(z), z = 0..n-1, of the discrete Laplace law around s on these integers."""
-    place = np.arange(n)
-    exponent = -np.abs(place[:, None] - place) / b
+    points = np.arange(n)
+    exponent = -np.abs(points[:, None] - points) / b
     top = exponent.max(axis=1, keepdims=True)
     return exponent - (top + np.log(np.exp(exponent - top).sum(axis=1, keepdims=True)))
 
@@ -81,10 +81,10 @@ def worst_delta(rows: np.ndarray, epsilon: float, total: int, moves: int) -> flo
     for split in splits(total, moves, n - 1):
         p, q = np.ones((1,)), np.ones((1,))
         for number, d in enumerate(split):
-            one, other = pairs(rows, d) if d else (rows[:1], rows[:1])  # equal numbers cancel
+            first, second = pairs(rows, d) if d else (rows[:1], rows[:1])  # equal numbers cancel
             p, q = (
                 np.einsum("a...,bz->ab...z", joint, part).reshape(-1, *joint.shape[1:], n)
-                for joint, part in ((p, one), (q, other))
+                for joint, part in ((p, first), (q, second))
             )
             assert p.ndim == number + 2
         worst = max(worst, hockey_stick(p, q, epsilon, moves))
@@ -254,9 +254,9 @@ def test_two_numbers_that_move_as_far_as_the_l2_norm_allows(delta):
             rows = rounded_rows(stats.norm(scale=sigma), np.arange(n), n)
             steps = [(s, s + 1) for s in range(n - 1)] + [(s + 1, s) for s in range(n - 1)]
             for (a, b), (c, d) in itertools.product(steps, steps):
-                here = np.multiply.outer(rows[a], rows[c]).ravel()
-                there = np.multiply.outer(rows[b], rows[d]).ravel()
-                assert hockey_stick(here, there, float(epsilon)) <= float(delta) * (1 + 1e-9)
+                first = np.multiply.outer(rows[a], rows[c]).ravel()
+                second = np.multiply.outer(rows[b], rows[d]).ravel()
+                assert hockey_stick(first, second, float(epsilon)) <= float(delta) * (1 + 1e-9)
 
 
 def continuous_gaussian_delta(epsilon: float, sigma: float, d: float, width: float) -> float:
@@ -304,8 +304,8 @@ def test_gaussian_noise_loses_nothing_by_truncation(epsilon, width):
                 epsilon, delta, 1, calibration, 2.0**-30, bounds=(0, width), bounding="truncated"
             )
             for d in (1.0, 0.5, 0.1):
-                found = continuous_gaussian_delta(float(epsilon), mechanism.scale, d, width)
-                assert found <= float(delta) * (1 + 1e-6) + 1e-15
+                actual = continuous_gaussian_delta(float(epsilon), mechanism.scale, d, width)
+                assert actual <= float(delta) * (1 + 1e-6) + 1e-15
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS[1:], ids=float)
@@ -344,8 +344,8 @@ def test_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, moves):
             p_joint, q_joint = np.ones(()), np.ones(())
             for d in split:
                 p_joint, q_joint = np.multiply.outer(p_joint, rows[0]), np.multiply.outer(q_joint, rows[d])
-            found = hockey_stick(p_joint[None], q_joint[None], float(epsilon), moves)
-            assert found <= (float(delta) if p > 1 else 1e-5), split
+            actual = hockey_stick(p_joint[None], q_joint[None], float(epsilon), moves)
+            assert actual <= (float(delta) if p > 1 else 1e-5), split
 
 
 @pytest.mark.full(keep=1)
@@ -363,8 +363,8 @@ def test_truncated_generalized_gaussian_cells_lose_at_most_epsilon_and_delta(p, 
                         rows = np.exp(discrete_laplace_rows(float(b), n))
                     else:
                         rows = rounded_rows(stats.gennorm(float(p), scale=float(b)), np.arange(n), n)
-                    found = worst_delta(rows, float(epsilon), total, moves)
-                    assert found <= (float(delta) if p > 1 else 1e-12)
+                    actual = worst_delta(rows, float(epsilon), total, moves)
+                    assert actual <= (float(delta) if p > 1 else 1e-12)
 
 
 @pytest.mark.full(keep=21)
@@ -395,9 +395,9 @@ def test_truncated_generalized_gaussian_losses_exceed_epsilon_with_at_most_delta
     far, order = math.inf if ratio is None else float(ratio), float(p)
     width = None if ratio is None else Fraction(ratio)
     turn = ORDERS.index(p) + [1, 2, 5, None].index(ratio)
-    for place, epsilon in enumerate((0.1, 1.0, 5.0)):
+    for index, epsilon in enumerate((0.1, 1.0, 5.0)):
         # one for each epsilon, which take turns with the order and the ratio
-        for delta in [(1e-5, 0.01, 0.5)[(turn + place) % 3]]:
+        for delta in [(1e-5, 0.01, 0.5)[(turn + index) % 3]]:
             b = float(
                 generalized_gaussian_scale(
                     Fraction(str(epsilon)), Fraction(str(delta)), Fraction(1), p, width, 1, True
@@ -423,8 +423,8 @@ def test_truncated_generalized_gaussian_losses_exceed_epsilon_with_at_most_delta
 
 def test_moved_numbers_share_delta():
     for p in ORDERS[1:]:
-        one = generalized_gaussian_scale(Fraction(1), Fraction(1, 300), Fraction(1), p)
-        assert generalized_gaussian_scale(Fraction(1), Fraction(1, 100), Fraction(1), p, None, 3) == one
+        scale = generalized_gaussian_scale(Fraction(1), Fraction(1, 300), Fraction(1), p)
+        assert generalized_gaussian_scale(Fraction(1), Fraction(1, 100), Fraction(1), p, None, 3) == scale
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "sigma"), [("0.5", "1e-3", 6.7296), ("1", "1e-5", 4.5276)])
@@ -465,9 +465,9 @@ def test_the_rounding_of_the_gain_of_truncation_is_accounted_for():
             d = min(Decimal(distance), Decimal(width) / 2)
             near, rest, whole = (decimal_erf(t / reach) for t in (d, Decimal(width) - d, Decimal(width)))
             exact = ((near + rest) / whole).ln()
-            found = log_gain(GeneralizedNormal.of(2, b), distance, width)
-            assert Decimal(found + generalized_gaussian.ROUNDING) >= exact, (b, l0, width)
-            below += Decimal(found) < exact
+            gain = log_gain(GeneralizedNormal.of(2, b), distance, width)
+            assert Decimal(gain + generalized_gaussian.ROUNDING) >= exact, (b, l0, width)
+            below += Decimal(gain) < exact
     assert 40 < below < 400
 
 
@@ -594,12 +594,12 @@ def test_default_grids_cover_a_step_for_each_number_that_moves(kind, moves):
 def test_rounding_and_clamping_move_neighbours_no_further_than_is_covered(seed):
     generator = np.random.default_rng(seed)
     mechanism = Laplace(1, 1, bounds=(-0.3, 1.1), bounding="truncated", l0_sensitivity=3)
-    one = generator.uniform(-2, 2, 200)
-    other = one.copy()
+    first = generator.uniform(-2, 2, 200)
+    second = first.copy()
     moved = generator.dirichlet(np.ones(3)) * generator.choice([-1, 1], 3)
-    other[:3] += moved
+    second[:3] += moved
     steps = []
-    for values in (one, other):
+    for values in (first, second):
         clamped = np.clip(values, -0.3, 1.1)  # in the order of the package or the other way round
         steps.append(np.rint(clamped / float(mechanism.grid)))
     assert np.abs(steps[0] - steps[1]).sum() <= float(mechanism.sensitivity / mechanism.grid) + 3

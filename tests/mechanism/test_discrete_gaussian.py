@@ -98,10 +98,12 @@ def test_discrete_gaussian_noise_for_several_numbers_has_at_most_its_delta(
         assert mechanism.loss == Approx(epsilon, delta)
         variance = float(mechanism.sigma) ** 2
         shifts = {tuple(shift) for shift in directions(squared, numbers)} - {()}
-        worst = max(vector_delta(epsilon, [(one, variance) for one in shift]) for shift in shifts)
+        worst = max(vector_delta(epsilon, [(distance, variance) for distance in shift]) for shift in shifts)
         assert worst <= delta
         if calibration == "exact" and epsilon <= 4:  # the lattice is fine enough for the bound to be close
-            lower = [max(vector_delta(epsilon, [(one, 0.81 * variance) for one in s]) for s in shifts)]
+            lower = [
+                max(vector_delta(epsilon, [(distance, 0.81 * variance) for distance in s]) for s in shifts)
+            ]
             assert lower[0] > delta
             assert worst > 0.5 * delta
 

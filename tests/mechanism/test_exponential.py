@@ -36,8 +36,8 @@ def test_the_exponential_mechanism_has_its_weights(scores):
         context.prec = 40
         weights = [(Decimal(u) * Decimal("0.35")).exp() for u in scores]
         expected = [float(weight / sum(weights)) for weight in weights]
-    found = ExponentialMechanism("0.7", 1).probabilities(scores)
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    actual = ExponentialMechanism("0.7", 1).probabilities(scores)
+    np.testing.assert_allclose(actual, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("scores", TABLES)
@@ -48,15 +48,15 @@ def test_permute_and_flip_has_the_probabilities_of_its_algorithm(scores):
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:
         still = 1.0
-        for place in order:
-            expected[place] += still * coins[place] / len(orders)
-            still *= 1 - coins[place]
-    found = PermuteAndFlip("0.7", 1).probabilities(scores)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for candidate in order:
+            expected[candidate] += still * coins[candidate] / len(orders)
+            still *= 1 - coins[candidate]
+    actual = PermuteAndFlip("0.7", 1).probabilities(scores)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
     rng = np.random.default_rng(3)
     noisy = np.asarray(scores) + rng.exponential(1 / 0.35, (DRAWS, len(scores)))
     if len(scores) > 1:
-        assert accepts_counts(np.bincount(noisy.argmax(axis=1), minlength=len(scores)), found)
+        assert accepts_counts(np.bincount(noisy.argmax(axis=1), minlength=len(scores)), actual)
 
 
 @pytest.mark.full(keep=1)
@@ -67,8 +67,8 @@ def test_noisy_max_takes_the_first_of_the_largest(scores):
     mass = np.exp(-np.abs(z) * 2.0) * np.tanh(1.0)
     expected = np.zeros(len(scores))
     for noises in itertools.product(range(len(z)), repeat=len(scores)):
-        noisy = [u + z[place] for u, place in zip(scores, noises, strict=True)]
-        expected[noisy.index(max(noisy))] += math.prod(mass[place] for place in noises)
+        noisy = [u + z[index] for u, index in zip(scores, noises, strict=True)]
+        expected[noisy.index(max(noisy))] += math.prod(mass[index] for index in noises)
     np.testing.assert_allclose(mechanism.probabilities(scores), expected, atol=1e-12)
 
 
@@ -111,28 +111,28 @@ def test_large_tables_are_quick_and_right():
 
 def moved(table: tuple[int, ...], neighbors: str) -> list[tuple[int, ...]]:
     """All tables with one record more, or with another one in place of one."""
-    found = []
-    for place in range(len(table)):
+    tables = []
+    for index in range(len(table)):
         more = [*table]
-        more[place] += 1
+        more[index] += 1
         if neighbors == "add_remove":
-            found.append(tuple(more))
+            tables.append(tuple(more))
             continue
         for other in range(len(table)):
-            if other != place and table[other] > 0:
-                found.append(tuple(n - (at == other) for at, n in enumerate(more)))
-    return found
+            if other != index and table[other] > 0:
+                tables.append(tuple(n - (at == other) for at, n in enumerate(more)))
+    return tables
 
 
 def worst_loss(mechanism: Any, neighbors: str, most: int = 12) -> float:
     """The largest loss, both ways, over all neighbours of all tables of three labels with these counts."""
     counts = (0, 1, 2, most - 1, most)
-    found = {}
+    cache = {}
 
     def logs(table: tuple[int, ...]) -> Any:
-        if table not in found:
-            found[table] = np.log(mechanism.probabilities(table))
-        return found[table]
+        if table not in cache:
+            cache[table] = np.log(mechanism.probabilities(table))
+        return cache[table]
 
     worst = 0.0
     for table in itertools.product(counts, repeat=3):

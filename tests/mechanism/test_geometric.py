@@ -49,11 +49,11 @@ def test_law_and_errors_are_those_of_the_bounded_noise(epsilon, lower, upper, bo
         assert float(mechanism.bias(s)) == pytest.approx(bias, abs=1e-9 * max(scale, 1))
         assert float(mechanism.mse(s)) == pytest.approx(mse, abs=1e-9 * max(scale, 1) ** 2)
         worst = [max(worst[0], abs(bias)), max(worst[1], mse)]
-        places = np.array([s - 3, s - 1, s, s + 0.5, s + 2, y.min() - 1, y.min(), y.max()])
-        expected = [p[y <= x].sum() for x in places]
-        np.testing.assert_allclose(mechanism.cdf(places, s), expected, atol=1e-12)
-        expected = [p[y == x].sum() for x in places]
-        np.testing.assert_allclose(mechanism.pmf(places, s), expected, atol=1e-12)
+        points = np.array([s - 3, s - 1, s, s + 0.5, s + 2, y.min() - 1, y.min(), y.max()])
+        expected = [p[y <= x].sum() for x in points]
+        np.testing.assert_allclose(mechanism.cdf(points, s), expected, atol=1e-12)
+        expected = [p[y == x].sum() for x in points]
+        np.testing.assert_allclose(mechanism.pmf(points, s), expected, atol=1e-12)
         half = mechanism.interval(0.9)[1]
         assert p[np.abs(y - s) <= half].sum() >= 0.9 - 1e-12
     if math.isfinite(upper - lower):
@@ -87,7 +87,7 @@ def worst_loss(scale: float, width: int, total: int, moves: int) -> float:
     most = np.zeros(total + 1)
     for d in range(1, min(total, width) + 1):
         pairs = [(rows[s], rows[s + d]) for s in range(width + 1 - d)]
-        most[d] = max(np.abs(np.log(one / other)).max() for one, other in pairs)
+        most[d] = max(np.abs(np.log(first / second)).max() for first, second in pairs)
     splits = itertools.product(range(min(total, width) + 1), repeat=moves)
     return max(sum(most[d] for d in split) for split in splits if sum(split) <= total)
 

@@ -51,7 +51,7 @@ def private(**terms: Any) -> Any:
 
 def test_the_names_of_mechanisms_are_those_that_may_be_asked_for():
     assert tuple(MECHANISMS) == get_args(MechanismName)
-    assert all(one.name == name and one.title for name, one in MECHANISMS.items())
+    assert all(mechanism.name == name and mechanism.title for name, mechanism in MECHANISMS.items())
 
 
 # ---------------------------------------------------------------- what is charged, and what is drawn
@@ -243,8 +243,8 @@ def test_every_way_to_ask_for_a_release_offers_the_noise(name):
     plan = p.dp.plan.crosstab("g", "h", epsilon=[0.5, 1], rows=ROWS, **noise)
     assert (plan["rmse"] > 0).all()
     with p.dp.batch() as batch:
-        asked = batch.count(epsilon=1, rng=1, **noise)
-    assert abs(int(asked.result.iloc[0]) - ROWS) < 60
+        pending = batch.count(epsilon=1, rng=1, **noise)
+    assert abs(int(pending.result.iloc[0]) - ROWS) < 60
     (planned,) = p.dp.plan_releases(
         [("count", {"epsilon": 1, "rng": 1, **noise})], delta=noise.get("delta", 0), accounting="basic"
     ).release()
@@ -274,7 +274,10 @@ def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them
     options = {"epsilon": epsilon, "bounding": bounding, **STAIRCASE}
     ends = [release(["x", "y"], rng=k, **options).dp.interval() for k in range(120)]
     for column in ("x", "y"):
-        inside = [one.loc[column, "lower"] <= truth[column] <= one.loc[column, "upper"] for one in ends]
+        inside = [
+            interval.loc[column, "lower"] <= truth[column] <= interval.loc[column, "upper"]
+            for interval in ends
+        ]
         assert accepts_share(sum(inside), len(inside), 0.95, "less")
 
 
@@ -283,7 +286,7 @@ def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them
 WEIGHTS = [(1,), (1, 1), (1, 0.3), (1, 1, 1, 1), (1,) * 30, (1, *[0.1] * 20)]
 
 
-@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda one: f"{len(one)} of {one[-1]}")
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda value: f"{len(value)} of {value[-1]}")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 @pytest.mark.parametrize("bounding", [None, "clamp"])
 def test_the_tail_of_coarse_noise_bounds_sums(weights, epsilon, bounding):

@@ -188,13 +188,15 @@ def test_rounding_moves_neighbours_a_step_per_coordinate_and_no_further(epsilon)
     mechanism = Laplace(epsilon, 1)
     step = float(mechanism.grid)
     # All but one coordinate move by an eighth of a step across the point where rounding changes.
-    one = np.full(1024, 7.4375 * step)
-    other = np.full(1024, 7.5625 * step)
-    one[0], other[0] = 0.0, 1 - 128 * step
-    exact = sum(abs(Fraction(a) - Fraction(b)) for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    first = np.full(1024, 7.4375 * step)
+    second = np.full(1024, 7.5625 * step)
+    first[0], second[0] = 0.0, 1 - 128 * step
+    exact = sum(abs(Fraction(a) - Fraction(b)) for a, b in zip(first.tolist(), second.tolist(), strict=True))
     assert exact <= mechanism.sensitivity
     # The same noise, so the outputs differ by what the rounded values differ.
-    pairs = zip(mechanism.sample(one, rng=5).tolist(), mechanism.sample(other, rng=5).tolist(), strict=True)
+    pairs = zip(
+        mechanism.sample(first, rng=5).tolist(), mechanism.sample(second, rng=5).tolist(), strict=True
+    )
     moved = sum(abs(Fraction(a) - Fraction(b)) for a, b in pairs) / mechanism.grid
     assert moved > mechanism.sensitivity / mechanism.grid  # a scale without the margin would not do
     assert moved / mechanism.steps <= mechanism.epsilon
@@ -218,8 +220,8 @@ def test_scales_are_proportional_to_the_sensitivity(kind):
 def test_density_integrates_to_the_distribution_function_and_the_deviation(mechanism):
     b = mechanism.scale
     for low, high in itertools.pairwise([-40.0, -6.0, -2.0, -0.5, 0.0, 0.3, 1.0, 4.0, 40.0]):
-        held, _ = integrate.quad(lambda u: float(mechanism.pdf(u * b)) * b, low, high, epsabs=1e-14)
-        assert held == pytest.approx(float(mechanism.cdf(high * b) - mechanism.cdf(low * b)), abs=1e-12)
+        mass, _ = integrate.quad(lambda u: float(mechanism.pdf(u * b)) * b, low, high, epsabs=1e-14)
+        assert mass == pytest.approx(float(mechanism.cdf(high * b) - mechanism.cdf(low * b)), abs=1e-12)
     half, _ = integrate.quad(
         lambda u: u * u * float(mechanism.pdf(u * b)) * b, 0, 60, limit=200, points=[1, 5]
     )
@@ -237,8 +239,8 @@ def test_quantiles_invert_the_distribution_function(mechanism, place):
 def test_central_intervals_hold_their_level(mechanism, level):
     lower, upper = mechanism.interval(level)
     assert lower == -upper
-    held = float(mechanism.cdf(upper) - mechanism.cdf(lower))
-    assert held == pytest.approx(level, abs=1e-14)
+    mass = float(mechanism.cdf(upper) - mechanism.cdf(lower))
+    assert mass == pytest.approx(level, abs=1e-14)
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(1, 1), Gaussian(1, 1e-5, 1)], ids=named)

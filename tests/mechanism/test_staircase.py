@@ -52,13 +52,13 @@ def test_staircase_functions_belong_together(mechanism):
     stairs = math.ceil(45 / epsilon)
     ends = np.concatenate([[k, k + gamma] for k in range(stairs)]) * width
     middle = (ends[:-1] + ends[1:]) / 2
-    height, held = mechanism.pdf(middle), np.diff(ends) * mechanism.pdf(middle)
-    assert 2 * math.fsum(held) == pytest.approx(1, abs=1e-10)
+    height, masses = mechanism.pdf(middle), np.diff(ends) * mechanism.pdf(middle)
+    assert 2 * math.fsum(masses) == pytest.approx(1, abs=1e-10)
     # the definition: constant on blocks, lower by exp(-epsilon) a stair further out
     np.testing.assert_allclose(height[2:] / height[:-2], math.exp(-epsilon), rtol=1e-9)
     assert height[1] / height[0] == pytest.approx(math.exp(-epsilon), rel=1e-9)
     np.testing.assert_allclose(mechanism.pdf(-middle), height, rtol=1e-12)
-    np.testing.assert_allclose(mechanism.cdf(ends), 0.5 + np.concatenate([[0], np.cumsum(held)]), atol=1e-9)
+    np.testing.assert_allclose(mechanism.cdf(ends), 0.5 + np.concatenate([[0], np.cumsum(masses)]), atol=1e-9)
     second = math.fsum(height * (ends[1:] ** 3 - ends[:-1] ** 3) / 3)
     assert mechanism.std == pytest.approx(math.sqrt(2 * second), rel=1e-8)
     x = np.concatenate([-middle, [0.0], middle[: stairs // 5]])

@@ -212,11 +212,13 @@ def test_the_error_of_clamping_is_below_that_of_truncation_at_one_scale(p, log_b
     law = GeneralizedNormal.of(p, 10.0**log_b)
     clamped, truncated = bounded(0, width, "clamp"), bounded(0, width, "truncated")
     s = part * width
-    one, other = float(clamped.bias(law, s)), float(truncated.bias(law, s))
+    clamped_bias, truncated_bias = float(clamped.bias(law, s)), float(truncated.bias(law, s))
     tiny = 1e-13 * min(law.b, width)
-    assert abs(one) <= abs(other) + tiny
-    assert one * other >= -(tiny**2)
-    assert abs(float(clamped.bias(law, width - s)) + one) <= 1e-12 * min(law.b, width) + 1e-15 * width
+    assert abs(clamped_bias) <= abs(truncated_bias) + tiny
+    assert clamped_bias * truncated_bias >= -(tiny**2)
+    assert (
+        abs(float(clamped.bias(law, width - s)) + clamped_bias) <= 1e-12 * min(law.b, width) + 1e-15 * width
+    )
 
 
 # 2. Distribution functions.
@@ -504,11 +506,11 @@ ONE_NUMBER = {
 
 @pytest.mark.parametrize("kind", ONE_NUMBER)
 def test_one_number_only_unless_it_is_stated_how_many_move(kind):
-    one = ONE_NUMBER[kind]()
+    mechanism = ONE_NUMBER[kind]()
     for values in (0.5, [0.5], [[0.5]], []):
-        assert one.sample(values, rng=1).shape == np.shape(values)
+        assert mechanism.sample(values, rng=1).shape == np.shape(values)
     with pytest.raises(ParameterError, match=r"takes one number: .* \(got 2 values\)") as caught:
-        one.sample([271828.0, 0.5], rng=1)
+        mechanism.sample([271828.0, 0.5], rng=1)
     assert "l0_sensitivity=1" in caught.value.hint
     assert "2718" not in str(caught.value)
     assert ONE_NUMBER[kind](l0_sensitivity=1).sample(np.full(2000, 0.5), rng=1).shape == (2000,)
@@ -629,8 +631,8 @@ def test_noise_whose_truncation_is_unknown_is_clamped_only(make):
     assert drawn.mean() - 1 == pytest.approx(float(mechanism.bias(1)), abs=5 * mechanism.std / 63)
     assert np.square(drawn - 1.0).mean() == pytest.approx(float(mechanism.mse(1)), rel=0.2)
     assert abs(float(mechanism.bias(0))) == pytest.approx(mechanism.worst_case_bias())
-    places = np.linspace(0, 9, 91) if make is Staircase else np.arange(10)
-    assert float(mechanism.mse(places).max()) == pytest.approx(mechanism.worst_case_mse(), rel=1e-3)
+    points = np.linspace(0, 9, 91) if make is Staircase else np.arange(10)
+    assert float(mechanism.mse(points).max()) == pytest.approx(mechanism.worst_case_mse(), rel=1e-3)
 
 
 def test_bit_is_another_name_of_clamp():

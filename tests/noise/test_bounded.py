@@ -230,21 +230,21 @@ def test_the_double_share_of_a_side_is_far_within_its_margin(scale, below, above
 def test_exact_decisions_one_by_one_are_those_of_double_precision(monkeypatch, scale, below, above):
     low, high = np.full(300, below), np.full(300, above)
     expected = truncated_laplace(scale, low, high, source(1))
-    asked = []
+    decisions = []
     monkeypatch.setattr(laws, "MARGIN", 2.0)
-    monkeypatch.setattr(laws, "heads", lambda *args: asked.append(1) or choice.heads(*args))
+    monkeypatch.setattr(laws, "heads", lambda *args: decisions.append(1) or choice.heads(*args))
     np.testing.assert_array_equal(truncated_laplace(scale, low, high, source(1)), expected)
-    assert bool(asked) == (scale > Fraction(1, 30))  # where nothing lies outside, nothing is asked
+    assert bool(decisions) == (scale > Fraction(1, 30))  # where nothing lies outside, nothing is asked
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("scale", "below", "above"), [*TELLING[:3], UNTELLING[1], TELLING[-1]], ids=str)
 def test_exact_decisions_of_many_draws_have_the_same_law(monkeypatch, scale, below, above):
-    asked = []
+    decisions = []
     monkeypatch.setattr(choice, "MARGIN", 2.0)
-    monkeypatch.setattr(laws, "heads", lambda *args: asked.append(1) or choice.heads(*args))
+    monkeypatch.setattr(laws, "heads", lambda *args: decisions.append(1) or choice.heads(*args))
     drawn = laplace_draws("many", scale, below, above, 10_000, seeded(10))
-    assert asked
+    assert decisions
     assert accepts(drawn, laplace_law(scale, below, above))
 
 
@@ -261,21 +261,21 @@ def test_coins_agree_with_their_bits():
         taken.append(n)
         return data[start : start + n]
 
-    asked = []
+    decisions = []
 
     def decide(i: int, value: int) -> bool:
-        asked.append((i, value))
+        decisions.append((i, value))
         return value < int(Fraction(float(eighths[i])) * 2**64)
 
-    shown = choice.lazy_coins(eighths, decide, Source(read, seeded=True))
+    heads = choice.lazy_coins(eighths, decide, Source(read, seeded=True))
     values = [int(w) << 56 | r >> 8 for w, r in zip(words, rest, strict=True)]
     expected = [Fraction(v, 2**64) < Fraction(float(p)) for v, p in zip(values, eighths, strict=True)]
-    assert shown.tolist() == expected
+    assert heads.tolist() == expected
     assert sum(taken) == len(data)
     # Ties within 2^-40 were asked for, and those beyond it were not.
     near = [abs(Fraction(v, 2**64) - Fraction(float(p))) for v, p in zip(values, eighths, strict=True)]
-    assert [i for i, _ in asked] == [i for i, gap in enumerate(near) if gap < Fraction(1, 2**40)]
-    assert all(value == values[i] for i, value in asked)
+    assert [i for i, _ in decisions] == [i for i, gap in enumerate(near) if gap < Fraction(1, 2**40)]
+    assert all(value == values[i] for i, value in decisions)
 
 
 # Staircase.
@@ -340,8 +340,8 @@ def test_wide_stairs_are_flat_within_and_fall_by_epsilon(path):
     sizes = np.where(np.arange(24) % 2 == 0, step, width - step).astype(float)
     law = sizes * np.exp(-((np.arange(24) + 1) // 2))
     assert accepts_counts(np.bincount(part, minlength=24)[:24], law)
-    place = np.where(rest < step, rest / step, (rest - step) / (width - step))
-    counts = np.bincount((place * 20).astype(int), minlength=20)
+    position = np.where(rest < step, rest / step, (rest - step) / (width - step))
+    counts = np.bincount((position * 20).astype(int), minlength=20)
     assert accepts_counts(counts, np.full(20, 1 / 20))
 
 

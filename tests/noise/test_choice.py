@@ -22,9 +22,9 @@ def replayed(bits: bytes, then: bytes = b"\0") -> Source:
     waiting = bytearray(bits)
 
     def more(count: int) -> bytes:
-        found = bytes(waiting[:count]).ljust(count, then)
+        data = bytes(waiting[:count]).ljust(count, then)
         del waiting[:count]
-        return found
+        return data
 
     return Source(more, seeded=True)
 
@@ -38,11 +38,11 @@ def by_hand(lengths: list[int], exponents: list[int], rate: Fraction, u: Fractio
             for n, k in zip(lengths, exponents, strict=True)
         ]
         aim, reached = Decimal(u.numerator) / Decimal(u.denominator) * sum(each), Decimal(0)
-        for place, weight in enumerate(each):
+        for candidate, weight in enumerate(each):
             reached += weight
             if reached > aim:
-                return place
-    return max(place for place, n in enumerate(lengths) if n)
+                return candidate
+    return max(candidate for candidate, n in enumerate(lengths) if n)
 
 
 candidates = st.lists(st.tuples(st.integers(0, 2**31), st.integers(-50, 3000)), min_size=1, max_size=6)
@@ -88,10 +88,10 @@ def test_what_was_left_out_counts_as_if_it_had_not_been(pairs, more, rate, bits)
     if not first[0].any():
         first[0][0] = 1
     second[1] += max(int(first[1][first[0] > 0].min() - second[1].min()), 0)
-    asked = []
+    loads = []
 
     def load() -> Any:
-        asked.append(True)
+        loads.append(True)
         return second[0], second[1]
 
     rest = Rest(int(second[0].sum()), int(second[1].min()), load)
@@ -99,16 +99,16 @@ def test_what_was_left_out_counts_as_if_it_had_not_been(pairs, more, rate, bits)
     whole = Weights(np.append(first[0], second[0]), np.append(first[1], second[1]), rate)
     drawn = whole.draw(replayed(bits, b"\x55"))
     assert lazy.draw(replayed(bits, b"\x55")) == drawn
-    assert drawn < len(first[0]) or asked
+    assert drawn < len(first[0]) or loads
 
 
 @pytest.mark.parametrize(("bits", "drawn"), [(b"", 1), (b"\0" * 7 + b"\x80", 2), (b"\xff" * 100, 2)])
 def test_a_number_on_an_edge_belongs_to_the_candidate_above(bits, drawn):
     """Zero, a half and nearly one; what was left out is looked at, and changes nothing."""
-    one = np.array([1], np.int64)
+    unit = np.array([1], np.int64)
     lengths, exponents = np.array([0, 1], np.int64), np.array([9, 3], np.int64)
-    rest = Rest(1, 3, lambda: (one, 3 * one))
-    whole = Weights(np.append(lengths, one), np.append(exponents, 3 * one), Fraction(1, 7))
+    rest = Rest(1, 3, lambda: (unit, 3 * unit))
+    whole = Weights(np.append(lengths, unit), np.append(exponents, 3 * unit), Fraction(1, 7))
     for weights in (whole, Weights(lengths, exponents, Fraction(1, 7), rest)):
         assert weights.draw(replayed(bits)) == drawn
 
@@ -129,8 +129,8 @@ def test_coins_show_with_their_probability_also_where_digits_decide(monkeypatch)
     gaps = np.repeat(np.array([0, 1, 3, 10]), 2000)
     for margin in (choice.MARGIN, 1.0):
         monkeypatch.setattr(choice, "MARGIN", margin)
-        shown = flips(gaps, Fraction(1, 3), source(4)).reshape(4, 2000).sum(axis=1)
-        assert shown[0] == 2000
-        for gap, times in zip((1, 3, 10), shown[1:].tolist(), strict=True):
+        counts = flips(gaps, Fraction(1, 3), source(4)).reshape(4, 2000).sum(axis=1)
+        assert counts[0] == 2000
+        for gap, times in zip((1, 3, 10), counts[1:].tolist(), strict=True):
             assert accepts_share(times, 2000, math.exp(-gap / 3))
             assert not accepts_share(times, 2000, math.exp(-gap / 3) * 0.6)

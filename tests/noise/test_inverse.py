@@ -60,8 +60,8 @@ def test_the_integral_of_laplace_is_an_exponential_in_all_digits(scale):
         for s in (Decimal("1e-6"), Decimal(1), Decimal(17), Decimal(300)):
             expected = decimal(scale) * (1 - (-s).exp())
             with localcontext(integrals.context):
-                found = integrals.integral(s * decimal(scale))
-            assert abs(found / expected - 1) < Decimal(10) ** -76
+                actual = integrals.integral(s * decimal(scale))
+            assert abs(actual / expected - 1) < Decimal(10) ** -76
 
 
 def arctangent(x: Decimal) -> Decimal:
@@ -94,9 +94,9 @@ def test_more_digits_refine_fewer_digits(power, s):
     coarse, fine = (inverse._exact(power, divisor_of(power, 2**30), count) for count in (50, 120))
     x = Decimal(round(s * 2**30)) + Decimal("0.5")
     with localcontext(coarse.context):
-        found = coarse.integral(x)
+        actual = coarse.integral(x)
     with localcontext(fine.context):
-        assert abs(found / fine.integral(x) - 1) < Decimal(10) ** -45
+        assert abs(actual / fine.integral(x) - 1) < Decimal(10) ** -45
 
 
 # Generalized normal: double precision against all digits.

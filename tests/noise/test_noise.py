@@ -204,10 +204,10 @@ TIE_LAWS = [
 
 
 @cache
-def threshold(law: discrete._Discrete, place: int) -> int:
+def threshold(law: discrete._Discrete, strip: int) -> int:
     """The distribution function at a strip, in 128 bits."""
     with localcontext(prec=130):
-        return int([*cumulative(law, place + 1)][place] * 2**128)
+        return int([*cumulative(law, strip + 1)][strip] * 2**128)
 
 
 @pytest.mark.full(keep=6)

@@ -108,12 +108,12 @@ ARITHMETIC = {
 
 @pytest.mark.parametrize(("symbolic", "text"), ARITHMETIC.items())
 def test_symbolic_arithmetic_is_that_of_the_same_text(private, survey, symbolic, text):
-    made, said = private.assign(new=eval(symbolic, {"f": private})), private.assign(new=text)
-    assert made.dp.domain == said.dp.domain
-    found = find(made).snapshot["new"]
-    pd.testing.assert_series_equal(found, find(said).snapshot["new"])
+    by_symbols, by_text = private.assign(new=eval(symbolic, {"f": private})), private.assign(new=text)
+    assert by_symbols.dp.domain == by_text.dp.domain
+    values = find(by_symbols).snapshot["new"]
+    pd.testing.assert_series_equal(values, find(by_text).snapshot["new"])
     theirs = eval(symbolic, {"f": survey})
-    assert [-1 if pd.isna(cell) else cell for cell in found] == pytest.approx(
+    assert [-1 if pd.isna(cell) else cell for cell in values] == pytest.approx(
         [-1 if pd.isna(cell) else cell for cell in theirs]
     )
 

@@ -33,11 +33,11 @@ def test_a_protected_frame_shows_its_declaration_and_budget(survey, private):
     assert list(private.columns) == list(private.dp.domain)
     adults = private[private["age"] >= 30]
     adults.dp.mean("age", epsilon=1)
-    for shown in (repr(adults), str(adults), adults._repr_html_()):
-        assert "age" in shown
-        assert "query(" in shown
-        assert "add_remove" in shown
-        assert "99" in shown  # what is left of the budget
+    for text in (repr(adults), str(adults), adults._repr_html_()):
+        assert "age" in text
+        assert "query(" in text
+        assert "add_remove" in text
+        assert "99" in text  # what is left of the budget
     assert released(private) == released(private)
 
 
@@ -179,8 +179,8 @@ def test_contents_of_a_frame_are_not_pickled(tmp_path, name):
 
 
 def test_a_copy_is_the_same_frame_and_a_pickle_is_refused(private):
-    for made in (private.copy(), copy.copy(private), copy.deepcopy(private), *copy.deepcopy([private])):
-        assert made is private
+    for copied in (private.copy(), copy.copy(private), copy.deepcopy(private), *copy.deepcopy([private])):
+        assert copied is private
     with pytest.raises(ParameterError, match="would not know what is spent") as caught:
         pickle.dumps(private)
     assert "Ledger" in caught.value.hint

@@ -203,9 +203,9 @@ def test_a_protected_frame_cannot_be_changed(private, change, quietly):
     # what writes to memory is tried on both, what pandas changes on either in turn
     [
         pytest.param(change, schemed, id=f"{name}-{'schema' if schemed else 'domain'}")
-        for place, (name, change) in enumerate({**CHANGES, **WRITES}.items())
+        for position, (name, change) in enumerate({**CHANGES, **WRITES}.items())
         for schemed in (True, False)
-        if name in WRITES or schemed == (place % 2 == 0)
+        if name in WRITES or schemed == (position % 2 == 0)
     ],
 )
 def test_no_change_of_the_original_reaches_a_release(survey, schema, change, schemed, writing, quietly):
@@ -220,12 +220,12 @@ def test_no_change_of_the_original_reaches_a_release(survey, schema, change, sch
 @pytest.mark.parametrize("way", ["DataFrame", "dict", "Series"])
 def test_no_change_of_an_array_beneath_the_frame_reaches_a_release(way, writing):
     cells = np.arange(10.0)
-    made = {
+    frame = {
         "DataFrame": lambda: pd.DataFrame(cells.reshape(-1, 1), columns=["x"], copy=False),
         "dict": lambda: pd.DataFrame({"x": cells}, copy=False),
         "Series": lambda: pd.Series(cells, name="x", copy=False).to_frame(),
     }[way]()
-    private = made.dp.protect(Domain((Column("x", "float", lower=-1, upper=10),)), epsilon=100)
+    private = frame.dp.protect(Domain((Column("x", "float", lower=-1, upper=10),)), epsilon=100)
     stands = find(private)
     before = execute(releases.mean(stands, "x", epsilon=0.1, rng=1)).tolist()
     cells[:] = 10.0
@@ -316,11 +316,11 @@ def test_switching_the_way_to_write_opens_no_door(survey, schema, before, after,
     with pd.option_context("mode.copy_on_write", before):
         private = survey.dp.protect(schema, epsilon=100)
         stands = find(private)
-        told = numbers(stands)
+        expected = numbers(stands)
     with pd.option_context("mode.copy_on_write", after):
-        assert released(private) == told
+        assert released(private) == expected
         survey.iloc[0, 0] = 33
-        assert numbers(stands) == told
+        assert numbers(stands) == expected
 
 
 # ------------------------------------------------------------------ budgets
@@ -350,8 +350,8 @@ def test_a_protected_frame_is_not_protected_again(private, schema):
 
 
 def test_the_raw_frame_may_be_protected_again_with_the_same_budget(survey, private, schema):
-    again = survey.dp.protect(schema, budget=private.dp.budget)
-    again.dp.mean("age", epsilon=1)
+    repeated = survey.dp.protect(schema, budget=private.dp.budget)
+    repeated.dp.mean("age", epsilon=1)
     assert private.dp.budget.spent == (1.0, 0.0)
 
 
@@ -419,9 +419,9 @@ def test_the_warning_of_what_is_left_out_is_the_same_whatever_the_data_is(on_inv
     for frame in (CLEAN, MESSY, CLEAN[:0]):
         with pytest.warns(InvalidDataWarning) as caught:
             frame.dp.protect(DOMAIN, epsilon=1, on_invalid=on_invalid)
-        (one,) = (told for told in caught if told.category is InvalidDataWarning)
-        assert one.filename == __file__
-        texts.add(str(one.message))
+        (issued,) = (warning for warning in caught if warning.category is InvalidDataWarning)
+        assert issued.filename == __file__
+        texts.add(str(issued.message))
     with (
         pytest.warns(InvalidDataWarning) as caught,
         pytest.raises(InvalidDataError),
@@ -457,8 +457,8 @@ def test_quality_says_in_one_line_what_became_of_the_records():
     twice = pd.concat([CLEAN.assign(who=1), CLEAN.assign(who=2)])
     units = twice.dp.protect(DOMAIN, epsilon=1, unit="who", max_rows=1)
     assert repr(units.dp.quality()).startswith("Confidential: 4 of 6 records (66.7 %) left out")
-    for shown in (dropped.dp.quality(), dropped.dp.quality().head(1)):
-        assert shown.attrs["dp"]["confidential"] == "quality"
+    for quality in (dropped.dp.quality(), dropped.dp.quality().head(1)):
+        assert quality.attrs["dp"]["confidential"] == "quality"
     assert "2 of 3 records (66.7 %) left out" in dropped.dp.quality().dp._repr_html_()
 
 
@@ -526,8 +526,8 @@ def test_a_null_that_pandas_does_not_call_one_moves_no_sum_further_than_its_sens
     for cells in (masked, arrow):
         with pytest.raises(InvalidDataError, match="null"):
             pd.DataFrame({"x": cells}).dp.protect(domain, epsilon=1, neighbors="replace_one")
-        kept = pd.DataFrame({"x": cells}).dp.protect(domain, epsilon=1, on_invalid="drop")
-        assert find(kept).snapshot["x"].tolist() == [20.0, 40.0]
+        private = pd.DataFrame({"x": cells}).dp.protect(domain, epsilon=1, on_invalid="drop")
+        assert find(private).snapshot["x"].tolist() == [20.0, 40.0]
 
 
 # ------------------------------------------------------------------ the order: charge, read, noise

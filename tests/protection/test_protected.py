@@ -44,13 +44,13 @@ def arrow_integers() -> Writable:
 
 def arrow_with_nulls() -> Writable:
     cells, valid = np.arange(ROWS), np.array([0b11101111] * 4 + [255], np.uint8)
-    held = arrow(pa.int64(), cells, pa.py_buffer(valid))
-    return pd.Series(pd.arrays.ArrowExtensionArray(held)), [cells, valid]
+    array = arrow(pa.int64(), cells, pa.py_buffer(valid))
+    return pd.Series(pd.arrays.ArrowExtensionArray(array)), [cells, valid]
 
 
 def sparse() -> Writable:
-    held = pd.arrays.SparseArray(np.arange(ROWS) % 4, fill_value=0)
-    return pd.Series(held), [held.sp_values, held.sp_index.indices]
+    array = pd.arrays.SparseArray(np.arange(ROWS) % 4, fill_value=0)
+    return pd.Series(array), [array.sp_values, array.sp_index.indices]
 
 
 def texts() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -61,15 +61,15 @@ def texts() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 def arrow_texts() -> Writable:
     data, starts = texts()
-    held = arrow(pa.large_string(), data, None, pa.py_buffer(starts))
-    return pd.Series(pd.arrays.ArrowExtensionArray(held)), [data]
+    array = arrow(pa.large_string(), data, None, pa.py_buffer(starts))
+    return pd.Series(pd.arrays.ArrowExtensionArray(array)), [data]
 
 
 def pandas_texts() -> Writable:
     data, starts = texts()
-    held = arrow(pa.large_string(), data, None, pa.py_buffer(starts))
+    array = arrow(pa.large_string(), data, None, pa.py_buffer(starts))
     kind = pd.StringDtype("pyarrow")
-    return pd.Series(kind.__from_arrow__(held)), [data]
+    return pd.Series(kind.__from_arrow__(array)), [data]
 
 
 def dictionary() -> Writable:
@@ -77,18 +77,18 @@ def dictionary() -> Writable:
     entries = pa.Array.from_buffers(
         pa.large_string(), 2, [None, pa.py_buffer(np.array([0, 20, 40])), pa.py_buffer(labels)]
     )
-    held = pa.DictionaryArray.from_arrays(pa.array(codes), entries)
-    return pd.Series(pd.arrays.ArrowExtensionArray(held)), [codes, labels]
+    array = pa.DictionaryArray.from_arrays(pa.array(codes), entries)
+    return pd.Series(pd.arrays.ArrowExtensionArray(array)), [codes, labels]
 
 
 def categories() -> Writable:
     labels = np.array(["a" * 20, "b" * 20], dtype=object)
     codes = (np.arange(ROWS) % 2).astype(np.int8)
     index = pd.Index(labels, dtype=object, copy=False)
-    held = pd.Categorical.from_codes(codes, index)
-    reached = held.categories.to_numpy()
+    categorical = pd.Categorical.from_codes(codes, index)
+    reached = categorical.categories.to_numpy()
     reached.flags.writeable = True
-    return pd.Series(held), [codes, reached]
+    return pd.Series(categorical), [codes, reached]
 
 
 def arrow_categories() -> Writable:
@@ -148,13 +148,13 @@ def test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame(nam
     column, make = CASES[name]
     values, buffers = make()
     frame = pd.DataFrame({"x": values}, copy=False)
-    seen = list(map(str, frame["x"]))
+    original = list(map(str, frame["x"]))
     private = protected(frame, column)
     narrowed = private.dp.query("x >= 0" if column is NUMBERS else "x == '" + "a" * 20 + "'")
     before = exact(private, column), exact(narrowed, column)
     overwrite(buffers)
     assert (exact(private, column), exact(narrowed, column)) == before
-    assert list(map(str, frame["x"])) != seen  # a snapshot that shared memory would have changed as well
+    assert list(map(str, frame["x"])) != original  # a snapshot that shared memory would have changed as well
 
 
 class Level:

@@ -71,17 +71,17 @@ def test_any_records_of_a_unit_stay_with_the_same_probability():
     Of all, and of a few units or a few choices alone: the choices come from different seeds.
     """
     units, seeds = 60, 50
-    pairs = {pair: place for place, pair in enumerate(itertools.combinations(range(5), 2))}
+    pairs = {pair: index for index, pair in enumerate(itertools.combinations(range(5), 2))}
     names = ["y"] + [f"x{unit}" for unit in range(units) for _ in range(5)]
-    found = np.zeros((seeds, units), dtype=int)
+    choices = np.zeros((seeds, units), dtype=int)
     for seed in range(seeds):
         left = records_of(kept_of(names, 2, seed)).index.to_numpy()
         assert left[0] == 0
-        kept = (left[1:] - 1).reshape(units, 2)
-        assert (kept // 5 == np.arange(units)[:, np.newaxis]).all()
-        found[seed] = [pairs[tuple(pair)] for pair in (kept % 5).tolist()]
-    for one in (found, found[:, :10], found[:, -10:], found[:10], found[-10:]):
-        assert accepts_counts(np.bincount(one.ravel(), minlength=10), np.full(10, 1 / 10))
+        remaining = (left[1:] - 1).reshape(units, 2)
+        assert (remaining // 5 == np.arange(units)[:, np.newaxis]).all()
+        choices[seed] = [pairs[tuple(pair)] for pair in (remaining % 5).tolist()]
+    for part in (choices, choices[:, :10], choices[:, -10:], choices[:10], choices[-10:]):
+        assert accepts_counts(np.bincount(part.ravel(), minlength=10), np.full(10, 1 / 10))
 
 
 def test_a_choice_that_can_be_repeated_marks_every_release():
@@ -113,8 +113,8 @@ def test_losses_of_records_and_of_units_do_not_add_up(tmp_path):
         with pytest.raises(BudgetError):
             frame.dp.protect(FLAG, budget=budget, **other)
     # how many records are kept is a choice of the release, and not of whom it protects
-    again = frame.dp.protect(FLAG, budget=budget, unit="who", max_rows=1)
-    again.dp.count(epsilon=1)
+    repeated = frame.dp.protect(FLAG, budget=budget, unit="who", max_rows=1)
+    repeated.dp.count(epsilon=1)
     assert budget.left == (2.0, 0.0)
     assert budget.unit == Unit("add_remove", "who")
 

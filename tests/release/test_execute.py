@@ -70,24 +70,24 @@ def counts(size: int = 1, weight: Fraction = ONE, l1: int = 1) -> Part:
 def gate(statistic: Told, cost: Any, mechanism: str, budget: Budget | None = None, rng: Any = 1) -> Any:
     budget = Budget(10**9, "0.9") if budget is None else budget
     request = Request(cost.epsilon, cost.delta, mechanism=mechanism)
-    (found,) = measured(statistic, statistic, budget, request, rng)
-    return found
+    (result,) = measured(statistic, statistic, budget, request, rng)
+    return result
 
 
 # ---------------------------------------------------------------- the order of things
 
 
 def test_a_charge_comes_before_the_data_and_the_data_before_the_noise(monkeypatch):
-    told = Told((counts(), counts()), [[1], [2]])
+    statistic = Told((counts(), counts()), [[1], [2]])
 
     def drawn(scale: Fraction, size: int, source: Any) -> Any:
-        told.diary.append("draw")
+        statistic.diary.append("draw")
         return np.zeros(size, dtype=np.int64)
 
     monkeypatch.setattr(noise, "discrete_laplace", drawn)
-    told.parts = (counts(weight=HALF), counts(weight=HALF))
-    gate(told, Pure(1), "geometric", Diary(told.diary, epsilon=1))
-    assert told.diary == ["charge a release", "read the table", "draw", "draw"]
+    statistic.parts = (counts(weight=HALF), counts(weight=HALF))
+    gate(statistic, Pure(1), "geometric", Diary(statistic.diary, epsilon=1))
+    assert statistic.diary == ["charge a release", "read the table", "draw", "draw"]
 
 
 @pytest.mark.parametrize(
@@ -104,27 +104,27 @@ def test_a_charge_comes_before_the_data_and_the_data_before_the_noise(monkeypatc
     ],
 )
 def test_a_refusal_charges_nothing_reads_nothing_and_draws_nothing(cost, mechanism, rng, error, monkeypatch):
-    told = Told((counts(),), [[1]])
-    budget = Diary(told.diary, epsilon=1, delta="0.1")
+    statistic = Told((counts(),), [[1]])
+    budget = Diary(statistic.diary, epsilon=1, delta="0.1")
     for name in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(noise, name, lambda *_: told.diary.append("draw"))
+        monkeypatch.setattr(noise, name, lambda *_: statistic.diary.append("draw"))
     with pytest.raises(error):
-        gate(told, cost, mechanism, budget, rng)
-    assert told.diary == []
+        gate(statistic, cost, mechanism, budget, rng)
+    assert statistic.diary == []
     assert budget.spent == (0, 0)
 
 
 def test_geometric_noise_is_for_counts():
-    told = Told((counts(weight=HALF), Part("sum", HALF, 3, 9, Fraction(1, 4))), [[1], [2]])
-    budget = Diary(told.diary, epsilon=1)
+    statistic = Told((counts(weight=HALF), Part("sum", HALF, 3, 9, Fraction(1, 4))), [[1], [2]])
+    budget = Diary(statistic.diary, epsilon=1)
     with pytest.raises(ParameterError, match="counts"):
-        gate(told, Pure(1), "geometric", budget)
-    assert told.diary == []
+        gate(statistic, Pure(1), "geometric", budget)
+    assert statistic.diary == []
 
 
 @pytest.mark.parametrize("broken", ["read", "draw"])
 def test_a_failure_after_the_charge_stays_charged(broken, monkeypatch):
-    told = Told((counts(),), [[1]], error=RuntimeError("lost") if broken == "read" else None)
+    statistic = Told((counts(),), [[1]], error=RuntimeError("lost") if broken == "read" else None)
     budget = Budget(1)
     if broken == "draw":
 
@@ -133,7 +133,7 @@ def test_a_failure_after_the_charge_stays_charged(broken, monkeypatch):
 
         monkeypatch.setattr(noise, "discrete_laplace", lost)
     with pytest.raises(RuntimeError, match="lost"):
-        gate(told, Pure("0.75"), "geometric", budget)
+        gate(statistic, Pure("0.75"), "geometric", budget)
     assert budget.spent == (0.75, 0)
     with pytest.raises(BudgetExceeded):
         gate(Told((counts(),), [[1]]), Pure("0.5"), "geometric", budget)
@@ -145,10 +145,10 @@ def test_a_reproducible_release_says_so(rng, seeded):
 
 
 def test_a_seed_repeats_a_release_and_the_operating_system_does_not():
-    told = Told((counts(100),), [np.arange(100)])
+    statistic = Told((counts(100),), [np.arange(100)])
 
     def values(rng: Any) -> list[float]:
-        return gate(told, Pure(1), "laplace", rng=rng).noisy[0].values.tolist()
+        return gate(statistic, Pure(1), "laplace", rng=rng).noisy[0].values.tolist()
 
     assert values(3) == values(3)
     assert values(3) != values(4)
@@ -176,7 +176,7 @@ def drawn_parts(drawn: list[tuple[int, ...]]) -> tuple[Part, ...]:
     total = sum(weight for _, weight, *_ in drawn)
     return tuple(
         Part(
-            f"part {place}",
+            f"part {number}",
             Fraction(weight, total),
             l1,
             max(1, l1 * l1 // shrink),
@@ -184,7 +184,7 @@ def drawn_parts(drawn: list[tuple[int, ...]]) -> tuple[Part, ...]:
             size,
             l0=min(size, 2),
         )
-        for place, (l1, weight, power, size, shrink) in enumerate(drawn)
+        for number, (l1, weight, power, size, shrink) in enumerate(drawn)
     )
 
 
@@ -354,9 +354,9 @@ def test_released_numbers_are_the_rounded_exact_sum(numbers, power, epsilon, see
 def test_arrays_and_lists_of_the_same_numbers_give_the_same_release():
     numbers = np.random.default_rng(5).integers(0, 10**6, 300)
     for mechanism, cost in (("laplace", Pure(1)), ("geometric", Pure(1)), ("gaussian", Approx(1, "1e-5"))):
-        one = gate(Told((counts(300),), [numbers]), cost, mechanism).noisy[0].values
-        other = gate(Told((counts(300),), [numbers.tolist()]), cost, mechanism).noisy[0].values
-        assert one.tolist() == other.tolist()
+        by_array = gate(Told((counts(300),), [numbers]), cost, mechanism).noisy[0].values
+        by_list = gate(Told((counts(300),), [numbers.tolist()]), cost, mechanism).noisy[0].values
+        assert by_array.tolist() == by_list.tolist()
 
 
 def test_an_empty_vector_is_released_as_one():
@@ -380,11 +380,12 @@ def test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for(mechanism, moves, 
     rng = np.random.default_rng(4)
     most = Fraction(0)
     for _ in range(200):
-        one = rng.integers(-(2**60), 2**60, 2).tolist()
+        first = rng.integers(-(2**60), 2**60, 2).tolist()
         step = [int(rng.choice([-l1, l1])), int(rng.choice([-l1, l1])) if moves == 2 else 0]
-        other = [number + by for number, by in zip(one, step, strict=True)]
+        second = [number + by for number, by in zip(first, step, strict=True)]
         released = [
-            gate(Told(parts, [numbers, [0]]), cost, mechanism, Budget(1, "0.5")) for numbers in (one, other)
+            gate(Told(parts, [numbers, [0]]), cost, mechanism, Budget(1, "0.5"))
+            for numbers in (first, second)
         ]
         kind = released[0].mechanisms[0]
         assert kind.grid > part.unit

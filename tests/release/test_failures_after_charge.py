@@ -90,15 +90,15 @@ def hard_cells(name: str, kind: Any) -> list[Any]:
     """Cells that meet a declaration with nulls, for each of which an engine has arithmetic of its own."""
     if name == "who":
         return {"double": [-0.0, 0.0, 5e-324], "int64": [2**53 + 1, -(2**63)], "bool": [True]}[str(kind)]
-    found: list[Any] = [None]
+    cells: list[Any] = [None]
     if kind in (pa.float64(), pa.float32()):
-        found += [NAN]
-        found += [-0.0, 6e-39] if name == "x" else []
+        cells += [NAN]
+        cells += [-0.0, 6e-39] if name == "x" else []
     if name == "w" and kind == pa.int64():
-        found += [2**53 + 1, 2**63 - 1, -(2**63)]
+        cells += [2**53 + 1, 2**63 - 1, -(2**63)]
     if name == "w" and kind == pa.uint64():
-        found += [2**53 + 1, 2**63 - 1]
-    return found
+        cells += [2**53 + 1, 2**63 - 1]
+    return cells
 
 
 def table(types: str, cells: Callable[[str, Any], list[Any]]) -> Any:
@@ -212,15 +212,15 @@ def outcomes(engine: str, frame: Any, *, nullable: bool, unit: bool, asked: Any)
             )
         except errors.PrivacyError:
             return None
-    found = {}
+    results = {}
     for name in asked:
         try:
             EVERYTHING[name](private.dp)
         except errors.PrivacyError as error:
-            found[name] = f"{type(error).__name__}: {error}"
+            results[name] = f"{type(error).__name__}: {error}"
         else:
-            found[name] = "answered"
-    return found
+            results[name] = "answered"
+    return results
 
 
 FEW = ("mean", "groupby", "assign a copy")
@@ -241,24 +241,24 @@ LONG = [
 @pytest.mark.parametrize(("engine", "name"), SHORT)
 def test_hard_cells_are_answered(engine, name):
     frame = FRAMES[name]("plain types")
-    found = outcomes(engine, frame, nullable=True, unit=True, asked=FEW)
-    assert found == dict.fromkeys(FEW, "answered")
+    results = outcomes(engine, frame, nullable=True, unit=True, asked=FEW)
+    assert results == dict.fromkeys(FEW, "answered")
 
 
 def test_dask_answers_of_a_truth_value_that_is_missing():
     """Its records are chosen by hashes of all their cells, also where Arrow holds a truth value and none."""
     frame = FRAMES["half null"]("plain types")
-    found = outcomes("Dask", frame, nullable=True, unit=True, asked=["count"])
-    assert found == {"count": "answered"}
+    results = outcomes("Dask", frame, nullable=True, unit=True, asked=["count"])
+    assert results == {"count": "answered"}
 
 
 @pytest.mark.full
 @ON_NEWEST_PANDAS
 @pytest.mark.parametrize(("engine", "types", "name", "nullable", "unit"), LONG)
 def test_every_release_of_plain_cells_is_made_of_hard_ones(engine, types, name, nullable, unit):
-    found = outcomes(engine, FRAMES[name](types), nullable=nullable, unit=unit, asked=EVERYTHING)
+    results = outcomes(engine, FRAMES[name](types), nullable=nullable, unit=unit, asked=EVERYTHING)
     # hard cells may be refused with the frame, plain ones never
-    assert found == dict.fromkeys(EVERYTHING, "answered") or (found is None and name != "plain cells")
+    assert results == dict.fromkeys(EVERYTHING, "answered") or (results is None and name != "plain cells")
 
 
 @pytest.mark.parametrize("ledger", [False, True])
@@ -272,12 +272,12 @@ def test_an_error_after_a_charge_names_the_charge(tmp_path, ledger):
         return batch
 
     frame = polars.LazyFrame({"n": [1, 2], "g": ["a", "b"]}).map_batches(read)
-    kept = {"budget": Ledger(tmp_path / "budgets.ledger"), "name": "survey"} if ledger else {}
+    options = {"budget": Ledger(tmp_path / "budgets.ledger"), "name": "survey"} if ledger else {}
     private = pdprivacy.protect(
         frame,
         Domain((Column("n", "integer", lower=0, upper=9), Column("g", "category", categories=("a", "b")))),
         epsilon=10,
-        **kept,
+        **options,
     )
     planned = private.dp.plan_releases([("mean", "n", {"epsilon": 1})])
     failing.append(True)

@@ -27,21 +27,21 @@ def refusal(private, release):
 def check(engine: str, setting: str, seed: int, names: list[str]) -> int:
     """Each release keeps to its charge on a pair; how many were made. What is refused is refused of both."""
     tables = pair(seed, setting)
-    first, second = (protected(engine, setting, one) for one in tables)
-    made = 0
+    first, second = (protected(engine, setting, table) for table in tables)
+    count = 0
     for name in names:
         try:
-            found = loss_of(first, second, RELEASES[name])
+            loss = loss_of(first, second, RELEASES[name])
         except errors.PrivacyError:
             assert refusal(first, RELEASES[name]) == refusal(second, RELEASES[name]) != "", (name, tables)
             continue
-        assert found.kept, (engine, setting, seed, name, found, tables)
-        made += 1
-    return made
+        assert loss.kept, (engine, setting, seed, name, loss, tables)
+        count += 1
+    return count
 
 
-def some(seed: int, many: int) -> list[str]:
-    return random.Random(seed).sample(list(RELEASES), many)
+def some(seed: int, count: int) -> list[str]:
+    return random.Random(seed).sample(list(RELEASES), count)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -53,7 +53,7 @@ def test_neighbours_lose_at_most_the_charge(setting):
 def test_a_record_that_is_left_out_loses_at_most_the_charge(name):
     """The number of rows is public where a record is replaced, but not that of the records that are kept."""
     left_out = of(RECORD, {**OPPOSITE, "n": 12})
-    kept, other = (protected("pandas", "drop, replace_one", one) for one in (TWO, left_out))
+    kept, other = (protected("pandas", "drop, replace_one", table) for table in (TWO, left_out))
     assert loss_of(kept, other, RELEASES[name]).kept
 
 
@@ -63,7 +63,7 @@ def test_neighbours_in_other_engines_lose_at_most_the_charge(engine, setting):
     beside(engine, setting, range(1), 3)
 
 
-def beside(engine: str, setting: str, seeds: range, many: int) -> None:
+def beside(engine: str, setting: str, seeds: range, count: int) -> None:
     if not available(engine):
         pytest.skip(f"{engine} is not installed")
     if engine not in ("pandas", "nullable", "Arrow-backed") and pd.__version__.startswith("2."):
@@ -71,7 +71,7 @@ def beside(engine: str, setting: str, seeds: range, many: int) -> None:
     if engine in LAZY and setting == "public_rows":
         pytest.skip("the number of rows of a lazy frame is private")
     for seed in seeds:
-        check(engine, setting, seed, some(seed, many))
+        check(engine, setting, seed, some(seed, count))
 
 
 @pytest.mark.full
@@ -113,7 +113,7 @@ OPPOSITE = {**RECORD, "x": -3.0, "y": -1.0, "n": 1, "m": 0, "g": "b", "k": "w", 
 
 
 def of(*records):
-    return {name: [one[name] for one in records] for name in RECORD}
+    return {name: [record[name] for record in records] for name in RECORD}
 
 
 TWO = of(RECORD, OPPOSITE)
@@ -136,9 +136,9 @@ WORST = {
 @pytest.mark.parametrize("name", WORST)
 def test_the_worst_neighbours_of_pure_releases_lose_all_of_the_charge(name):
     setting, *tables = WORST[name]
-    found = loss_of(*(protected("pandas", setting, one) for one in tables), RELEASES[name])
+    loss = loss_of(*(protected("pandas", setting, table) for table in tables), RELEASES[name])
     least = {"mode g": 0.5}.get(name, 0.999)
-    assert least * float(found.charged_epsilon) <= found.epsilon <= float(found.charged_epsilon) * (1 + 1e-9)
+    assert least * float(loss.charged_epsilon) <= loss.epsilon <= float(loss.charged_epsilon) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_the_worst_neighbours_of_pure_releases_lose_all_of_the_charge(name):
 )
 def test_the_worst_neighbours_of_gaussian_releases_lose_all_of_the_charge(name):
     tables = of(RECORD, OPPOSITE), of(RECORD, OPPOSITE, RECORD)
-    found = loss_of(*(protected("pandas", "add_remove", one) for one in tables), RELEASES[name])
-    assert 0.99 * float(found.charged_delta) <= found.delta <= float(found.charged_delta) * (1 + 1e-6)
+    loss = loss_of(*(protected("pandas", "add_remove", table) for table in tables), RELEASES[name])
+    assert 0.99 * float(loss.charged_delta) <= loss.delta <= float(loss.charged_delta) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_the_worst_neighbours_of_gaussian_releases_lose_all_of_the_charge(name):
 def test_discrete_gaussian_noise_of_several_numbers_loses_a_good_part_of_its_delta(name, setting, least):
     """One table is calibrated exactly; several share the rho that converts to the charge."""
     other = of(OPPOSITE, OPPOSITE) if setting == "replace_one" else of(RECORD, OPPOSITE, RECORD)
-    found = loss_of(*(protected("pandas", setting, one) for one in (TWO, other)), RELEASES[name])
-    assert least * float(found.charged_delta) <= found.delta <= float(found.charged_delta)
+    loss = loss_of(*(protected("pandas", setting, table) for table in (TWO, other)), RELEASES[name])
+    assert least * float(loss.charged_delta) <= loss.delta <= float(loss.charged_delta)
 
 
 def test_a_generalized_gaussian_release_loses_most_of_its_delta():
     tables = of(RECORD, OPPOSITE), of(RECORD, OPPOSITE, RECORD)
     name = "sum x, generalized Gaussian"
-    found = loss_of(*(protected("pandas", "add_remove", one) for one in tables), RELEASES[name])
-    assert 0.01 * float(found.charged_delta) <= found.delta <= float(found.charged_delta)
+    loss = loss_of(*(protected("pandas", "add_remove", table) for table in tables), RELEASES[name])
+    assert 0.01 * float(loss.charged_delta) <= loss.delta <= float(loss.charged_delta)

@@ -80,12 +80,12 @@ def records(count: int, rng: random.Random) -> list[dict[str, Any]]:
 def frame(engine: str, names: Any, rows: list[dict[str, Any]]) -> Any:
     cells = {name: pa.array([row[name] for row in rows], kind) for name, (kind, _) in CELLS.items()}
     table = pa.table({**cells, "who": names})
-    found = frame_of("pandas of Arrow" if engine.startswith("pandas") else engine, table)
+    result = frame_of("pandas of Arrow" if engine.startswith("pandas") else engine, table)
     if engine == "pandas of objects":
-        return found.assign(who=found["who"].astype(object))
+        return result.assign(who=result["who"].astype(object))
     if engine == "pandas of categories":
-        return found.assign(who=pd.Categorical(found["who"].astype(object)))
-    return found
+        return result.assign(who=pd.Categorical(result["who"].astype(object)))
+    return result
 
 
 def check(engine: str, label: str, seed: str) -> None:
@@ -105,10 +105,10 @@ def check(engine: str, label: str, seed: str) -> None:
     }
     pair = []
     for rows in (whole, without):
-        held = frame(engine, column(kind, [name for name, _ in rows], rng), [row for _, row in rows])
+        raw = frame(engine, column(kind, [name for name, _ in rows], rng), [row for _, row in rows])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.DeclarationWarning)
-            pair.append(pdprivacy.protect(held, DOMAIN, epsilon=100, unit="who", **words))
+            pair.append(pdprivacy.protect(raw, DOMAIN, epsilon=100, unit="who", **words))
     for name, args, more in rng.sample(RELEASES, 2):
         drawn = []
         for private in pair:

@@ -103,12 +103,12 @@ NUMBERS = Domain(
 
 def numbers_of(frame: pd.DataFrame) -> pd.DataFrame:
     """The same table with numbers in the place of dates, counted by pandas."""
-    found = frame.copy()
+    counted = frame.copy()
     for name in ("when", "zoned", "day"):
         timeline = DOMAIN[name].timeline
         size = pd.Timedelta(1, timeline.unit)
-        found[name] = ((frame[name] - START.tz_localize(timeline.zone)) // size).astype("Int64")
-    return found
+        counted[name] = ((frame[name] - START.tz_localize(timeline.zone)) // size).astype("Int64")
+    return counted
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -139,12 +139,14 @@ def test_errors_are_times_and_intervals_are_dates(private):
     assert error["unit"] == "s"
     assert error["standard_error"] == pytest.approx(np.multiply(other["standard_error"], sizes).tolist())
     assert error["plus_minus"] == pytest.approx((np.multiply(other["plus_minus"], sizes) + 0.5).tolist())
-    found = released.dp.interval()
+    interval = released.dp.interval()
     half = pd.to_timedelta(error["plus_minus"], unit="s")
     for end, sign in (("lower", -1), ("upper", 1)):
-        off = found[end] - (released + sign * half)
+        off = interval[end] - (released + sign * half)
         assert (off.abs() < pd.Timedelta("2us")).all()
-    assert (found["standard_error"] / pd.Timedelta("1s")).tolist() == pytest.approx(error["standard_error"])
+    assert (interval["standard_error"] / pd.Timedelta("1s")).tolist() == pytest.approx(
+        error["standard_error"]
+    )
     grouped = private.dp.groupby("g").mean("zoned", epsilon=1, rng=1).dp.interval()
     assert grouped["lower"].dtypes.iloc[0].tz is not None
     assert (grouped["lower"] < grouped["upper"]).all(axis=None)
@@ -177,10 +179,10 @@ def test_metadata_is_plain_json_and_the_fingerprint_tells_changes(private):
 
 
 def test_bounds_in_the_metadata_are_texts_of_dates(private):
-    one = private.dp.mean("zoned", epsilon=1, bounding="clamp")
-    assert one.attrs["dp"]["bounds"] == ["2020-01-01 00:00:00+01:00", "2021-12-31 00:00:00+01:00"]
-    assert one.attrs["dp"]["value_bounds"] is None
-    assert one.between(START.tz_localize(ZONE), START.tz_localize(ZONE) + pd.Timedelta(days=DAYS)).all()
+    released = private.dp.mean("zoned", epsilon=1, bounding="clamp")
+    assert released.attrs["dp"]["bounds"] == ["2020-01-01 00:00:00+01:00", "2021-12-31 00:00:00+01:00"]
+    assert released.attrs["dp"]["value_bounds"] is None
+    assert released.between(START.tz_localize(ZONE), START.tz_localize(ZONE) + pd.Timedelta(days=DAYS)).all()
 
 
 # ------------------------------------------------------------------ refusals
@@ -290,11 +292,11 @@ def few(records: list[tuple[Any, str]], **options: Any) -> pdprivacy.ProtectedFr
 
 def pairs(neighbors: str) -> list[tuple[list[Any], list[Any]]]:
     """All neighbouring tables of at most two records, of the extreme records and some others."""
-    tables = [list(one) for size in (0, 1) for one in itertools.product(RECORDS, repeat=size)]
+    tables = [list(rows) for size in (0, 1) for rows in itertools.product(RECORDS, repeat=size)]
     if neighbors == "add_remove":
-        return [(one, [*one, record]) for one in tables for record in RECORDS]
-    found = itertools.product(tables, RECORDS, RECORDS)
-    return [([*one, first], [*one, second]) for one, first, second in found if first is not second]
+        return [(rows, [*rows, record]) for rows in tables for record in RECORDS]
+    replacements = itertools.product(tables, RECORDS, RECORDS)
+    return [([*rows, first], [*rows, second]) for rows, first, second in replacements if first is not second]
 
 
 def total(records: list[Any]) -> tuple[int, float]:
@@ -331,13 +333,13 @@ def test_neighbouring_tables_of_dates_lose_the_charge_and_no_more(name, neighbor
 
     A record that is replaced moves the count of dates, or the sum by the whole range, but not both.
     """
-    found = [
+    losses = [
         loss_of(few(first, neighbors=neighbors), few(second, neighbors=neighbors), LOSSES[name])
         for first, second in pairs(neighbors)[:: 1 if name == "mean" else 3]
     ]
-    assert all(one.kept for one in found)
+    assert all(loss.kept for loss in losses)
     least = {"add_remove": 0.99, "replace_one": 0.74}[neighbors] if name == "mean" else 0.3
-    assert max(one.epsilon for one in found) > least
+    assert max(loss.epsilon for loss in losses) > least
 
 
 def test_a_date_out_of_bounds_loses_no_more_than_one_within():
@@ -367,9 +369,9 @@ def test_every_engine_gives_the_same_dates(private, engine):
         "hours": lambda dp: dp.assign(h="zoned.dt.hour").dp.value_counts("h", epsilon=1, rng=1, sort=False),
     }
     for name, release in releases.items():
-        expected, found = release(private.dp), release(other.dp)
-        assert found.equals(expected), name
-        assert found.dp.metadata.fingerprint == expected.dp.metadata.fingerprint
+        expected, actual = release(private.dp), release(other.dp)
+        assert actual.equals(expected), name
+        assert actual.dp.metadata.fingerprint == expected.dp.metadata.fingerprint
 
 
 def protected_dates(
@@ -416,4 +418,4 @@ def test_intervals_hold_the_first_and_the_last_day_of_the_calendar(day):
     truth = pd.Timestamp(day).as_unit("us")
     assert private.dp.domain["a"].end_text(private.dp.domain["a"].upper) == "9999-12-31"
     intervals = [private.dp.mean("a", epsilon=10**7, rng=seed).dp.interval().iloc[0] for seed in range(20)]
-    assert sum(held["lower"] <= truth <= held["upper"] for held in intervals) >= 17
+    assert sum(interval["lower"] <= truth <= interval["upper"] for interval in intervals) >= 17

@@ -242,11 +242,11 @@ def _world(folder: Path) -> World:
     private = raw.dp.protect(_schema(), epsilon=10**8, delta=0.9, public_rows=5)
     file = folder / "budgets.ledger"
     ledger = Ledger(file)
-    held = ledger.open("b", LIMITS, unit=Unit())
+    budget = ledger.open("b", LIMITS, unit=Unit())
     table = private.dp.crosstab("area", "ill", epsilon=1)
     series = private.dp.mean(["pay", "rent"], epsilon=1)
     several = private.dp.mean("pay", epsilon=1, releases=3)
-    return World(raw, private, ledger, file, held, table, series, several)
+    return World(raw, private, ledger, file, budget, table, series, several)
 
 
 @dataclass(frozen=True)
@@ -285,8 +285,8 @@ def _plain(function: Callable[..., Any], /, **arguments: Any) -> tuple[str, Call
     return f"{module}.{function.__qualname__}", Call(lambda world: function, arguments)
 
 
-def _on(thing: Any, name: str, /, **arguments: Any) -> tuple[str, Call]:
-    return f"{type(thing).__name__}.{name}", Call(lambda world: getattr(thing, name), arguments)
+def _on(owner: Any, name: str, /, **arguments: Any) -> tuple[str, Call]:
+    return f"{type(owner).__name__}.{name}", Call(lambda world: getattr(owner, name), arguments)
 
 
 def _in_world(name: str, of: Callable[[World], Any], /, **arguments: Any) -> tuple[str, Call]:
@@ -333,16 +333,16 @@ OF_NOISE = {
 }
 
 
-def _of_noise(thing: Any) -> Iterator[tuple[str, Call]]:
+def _of_noise(owner: Any) -> Iterator[tuple[str, Call]]:
     for name, arguments in OF_NOISE.items():
-        method = getattr(thing, name, None)
+        method = getattr(owner, name, None)
         if method is not None:
-            taken = inspect.signature(method).parameters
+            parameters = inspect.signature(method).parameters
             yield (
-                f"{type(thing).__name__}({thing.bounding if hasattr(thing, 'bounding') else ''}).{name}",
+                f"{type(owner).__name__}({owner.bounding if hasattr(owner, 'bounding') else ''}).{name}",
                 Call(
                     lambda world, method=method: method,
-                    {key: value for key, value in arguments.items() if key in taken},
+                    {key: value for key, value in arguments.items() if key in parameters},
                 ),
             )
 
@@ -482,7 +482,7 @@ CALLS: dict[str, Call] = dict(
         _plain(mechanism.GeneralizedGaussian, epsilon=1, delta=1e-5, sensitivity=1, p=3),
         _plain(mechanism.DiscreteGaussian, epsilon=1, delta=1e-5, sensitivity=1),
         _plain(mechanism.Staircase, epsilon=1, sensitivity=1),
-        *(_plain(type(one), epsilon=1, sensitivity=1, monotone=True) for one in SELECTING),
+        *(_plain(type(owner), epsilon=1, sensitivity=1, monotone=True) for owner in SELECTING),
         _plain(mechanism.Bounds, lower=Fraction(0), upper=Fraction(1), bounding="clamp"),
         _in_world("Bounds.of", lambda world: mechanism.Bounds.of, bounds=(0, 1), bounding="clamp"),
         _plain(mechanism.gaussian_delta, epsilon=1.0, multiplier=1.0),
@@ -521,11 +521,11 @@ CALLS: dict[str, Call] = dict(
                 ("truncated_laplace_scale", "epsilon", Fraction(1)),
             )
         ),
-        *(call for one in MECHANISMS for call in _of_noise(one)),
-        *(_on(one, "select", scores=[1, 2], source=SOURCE) for one in SELECTING),
-        *(_on(one, "probabilities", scores=[1, 2]) for one in SELECTING),
-        *(_on(one, "shortfall", candidates=2, level=0.9) for one in SELECTING),
-        *(_on(one, "times", count=2) for one in SELECTING[:2]),
+        *(call for owner in MECHANISMS for call in _of_noise(owner)),
+        *(_on(owner, "select", scores=[1, 2], source=SOURCE) for owner in SELECTING),
+        *(_on(owner, "probabilities", scores=[1, 2]) for owner in SELECTING),
+        *(_on(owner, "shortfall", candidates=2, level=0.9) for owner in SELECTING),
+        *(_on(owner, "times", count=2) for owner in SELECTING[:2]),
         # suppression
         _plain(suppression.databases, **SMALL),
         _plain(suppression.neighbor_pairs, **SMALL),
@@ -550,11 +550,11 @@ CALLS: dict[str, Call] = dict(
         _plain(suppression.sampling_target, epsilon=1, rate=0.1),
         _plain(suppression.stable_epsilon, epsilon=1, stability=2, delta=1e-9),
         # accounting
-        *(_plain(type(one), total=one.total) for one in RULES),
-        *(_on(one, "add", so_far=accounting.Spent(), item=ZCDP(0.1), count=1) for one in RULES),
-        *(_on(one, "fits", so_far=accounting.Spent(), item=Pure(0.1), count=1) for one in RULES),
-        *(_on(one, name, so_far=accounting.Spent()) for one in RULES for name in ("left", "spent")),
-        *(_on(one, "holds", after=accounting.Spent()) for one in RULES),
+        *(_plain(type(owner), total=owner.total) for owner in RULES),
+        *(_on(owner, "add", so_far=accounting.Spent(), item=ZCDP(0.1), count=1) for owner in RULES),
+        *(_on(owner, "fits", so_far=accounting.Spent(), item=Pure(0.1), count=1) for owner in RULES),
+        *(_on(owner, name, so_far=accounting.Spent()) for owner in RULES for name in ("left", "spent")),
+        *(_on(owner, "holds", after=accounting.Spent()) for owner in RULES),
         _on(accounting.Spent(), "add", item=Pure(1), count=1),
         ("accounting.Spent.of", Call(lambda world: accounting.Spent.of, {"losses": LOSSES})),
         _plain(accounting.Event, loss=Pure(1), noise=None, group=None),
@@ -616,15 +616,17 @@ CALLBACKS = ("keep", "keeps", "suppression", "mechanism", "postprocess")
 """Errors of a function of the caller, which pass unchanged."""
 
 
-def _names(called: Any, call: Call) -> list[str]:
+def _names(function: Any, call: Call) -> list[str]:
     """The arguments that can be replaced."""
     try:
-        parameters = inspect.signature(called).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         parameters = ()
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    named = {one.name for one in parameters if one.kind not in kinds and one.name != "self"}
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    named = {
+        parameter.name for parameter in parameters if parameter.kind not in kinds and parameter.name != "self"
+    }
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         named |= set(call.more)
     return sorted(named | set(call.arguments))
 
@@ -633,34 +635,34 @@ def _drawn(world: World, numbers: random.Random) -> tuple[str, Callable[[], Any]
     """A random call, in words and as a function."""
     name = numbers.choice(list(CALLS))
     call = CALLS[name]
-    called, arguments, shown = call.of(world), dict(call.arguments), []
-    places = _names(called, call)
-    for place in numbers.sample(places, min(len(places), numbers.choice((1, 1, 2)))):
+    function, arguments, texts = call.of(world), dict(call.arguments), []
+    parameters = _names(function, call)
+    for parameter in numbers.sample(parameters, min(len(parameters), numbers.choice((1, 1, 2)))):
         value = numbers.choice(list(HOSTILE))
-        theirs = (place in CALLBACKS and value in ("class", "function")) or (
-            (name, place) in DECLARED and value in CELLS and has_hash(CELLS[value]())
+        theirs = (parameter in CALLBACKS and value in ("class", "function")) or (
+            (name, parameter) in DECLARED and value in CELLS and has_hash(CELLS[value]())
         )
         if not theirs:
-            arguments[place] = HOSTILE[value]()
-            shown.append(f"{place}={value!r}")
+            arguments[parameter] = HOSTILE[value]()
+            texts.append(f"{parameter}={value!r}")
 
     def make() -> Any:
-        found = called(**arguments)
-        return list(islice(found, 50)) if isinstance(found, Iterator) else found
+        result = function(**arguments)
+        return list(islice(result, 50)) if isinstance(result, Iterator) else result
 
-    return f"{name}({', '.join(shown)})", make
+    return f"{name}({', '.join(texts)})", make
 
 
 def outcome(world: World, name: str, make: Callable[[], Any], texts_of: Callable[..., list[str]]) -> str:
     """The faults of a call; empty without any."""
     before, error = world.spent(), None
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         try:
             make()
         except Exception as caught:
             error = caught
-    texts = [str(warning.message) for warning in told if warning.category is not RuntimeWarning]
+    texts = [str(warning.message) for warning in recorded if warning.category is not RuntimeWarning]
     if error is not None:
         if not isinstance(error, errors.PrivacyError):
             return f"{name}: {type(error).__name__}: {str(error)[:150]}"
@@ -669,16 +671,16 @@ def outcome(world: World, name: str, make: Callable[[], Any], texts_of: Callable
         if len(str(error)) > 2100:
             return f"{name}: a long message: {str(error)[:300]}"
         texts += texts_of(error)
-    shown = next((text for text in texts if CELL.search(text)), None)
-    return f"{name}: a cell in {shown[:200]!r}" if shown else ""
+    leak = next((text for text in texts if CELL.search(text)), None)
+    return f"{name}: a cell in {leak[:200]!r}" if leak else ""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory) -> Iterator[World]:
-    folder, here = tmp_path_factory.mktemp("calls"), Path.cwd()
+    folder, previous = tmp_path_factory.mktemp("calls"), Path.cwd()
     os.chdir(folder)  # some calls write what they are told to
     yield _world(folder)
-    os.chdir(here)
+    os.chdir(previous)
 
 
 def _run(world: World, seed: int, count: int, texts_of: Callable[..., list[str]]) -> list[str]:

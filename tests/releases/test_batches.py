@@ -28,9 +28,11 @@ CALLS = [
 ALL = (5, 1e-6)
 
 
-def same(one, other):
-    compare = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
-    compare(one, other)
+def same(first, second):
+    compare = (
+        pd.testing.assert_series_equal if isinstance(first, pd.Series) else pd.testing.assert_frame_equal
+    )
+    compare(first, second)
 
 
 def asked(private, calls=CALLS, **options):
@@ -39,14 +41,14 @@ def asked(private, calls=CALLS, **options):
 
 
 def test_a_batch_releases_what_its_calls_would_and_charges_their_sum_at_once(survey, schema):
-    one, other = (survey.dp.protect(schema, epsilon=100, delta=1e-3) for _ in range(2))
-    pending = asked(one)
+    first, second = (survey.dp.protect(schema, epsilon=100, delta=1e-3) for _ in range(2))
+    pending = asked(first)
     for wait, (name, args, keywords) in zip(pending, CALLS, strict=True):
-        alone = getattr(other.dp, name)(*args, **keywords)
+        alone = getattr(second.dp, name)(*args, **keywords)
         same(wait.result, alone)
         assert wait.result.dp.metadata.epsilon == alone.dp.metadata.epsilon
-    assert one.dp.budget.spent == other.dp.budget.spent == ALL
-    assert (len(one.dp.budget.entries), len(other.dp.budget.entries)) == (1, len(CALLS))
+    assert first.dp.budget.spent == second.dp.budget.spent == ALL
+    assert (len(first.dp.budget.entries), len(second.dp.budget.entries)) == (1, len(CALLS))
 
 
 def test_nothing_is_charged_within_the_block_or_after_an_error_in_it(private):
@@ -87,9 +89,9 @@ def test_a_batch_beyond_the_budget_releases_nothing(survey, schema):
     with pytest.raises(BudgetExceeded), private.dp.batch() as batch:
         pending = [batch.mean("age", epsilon=0.75), batch.count(epsilon=0.5)]
     assert private.dp.budget.spent == (0, 0)
-    for one in pending:
+    for wait in pending:
         with pytest.raises(ParameterError, match="not released"):
-            one.result  # noqa: B018
+            wait.result  # noqa: B018
 
 
 def test_a_batch_is_used_once_and_only_while_it_is_open(private):
@@ -174,9 +176,9 @@ def streamed_and_counted(survey):
     pytest.importorskip("narwhals", reason="narwhals is not installed")
     rows: list[int] = []
 
-    def counted(place: int) -> int:
+    def counted(position: int) -> int:
         rows.append(1)
-        return place
+        return position
 
     connection = duckdb.connect()
     connection.create_function("counted", counted, ["BIGINT"], "BIGINT", side_effects=True)
@@ -197,14 +199,14 @@ def test_a_batch_goes_once_through_the_rows_of_another_engine(survey, schema, en
     rows.clear()
     pending = asked(elsewhere, reads)
     assert sum(rows) == len(survey)
-    here = survey.dp.protect(schema, epsilon=100, delta=1e-3)
-    alone = asked(here, reads)
-    for one, other in zip(pending, alone, strict=True):
-        same(one.result, other.result)
+    reference = survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    alone = asked(reference, reads)
+    for batched, other in zip(pending, alone, strict=True):
+        same(batched.result, other.result)
     rows.clear()
     tables = elsewhere.dp.marginals(["region", "health", "age"], epsilon=1, rng=1)
     assert sum(rows) == len(survey)
-    for key, table in here.dp.marginals(["region", "health", "age"], epsilon=1, rng=1).items():
+    for key, table in reference.dp.marginals(["region", "health", "age"], epsilon=1, rng=1).items():
         same(tables[key], table)
 
 
@@ -237,8 +239,8 @@ def test_marginals_of_one_seed_have_noise_of_their_own():
     flag = pa.Column(bool, metadata={"dp": {}})
     frame = pd.DataFrame({"first": [True] * 40, "second": [True] * 40})
     private = frame.dp.protect(pa.DataFrameSchema(dict.fromkeys(frame, flag)), epsilon=100)
-    found = [private.dp.marginals(order=1, epsilon="0.1", rng=seed) for seed in range(8)]
-    assert any(tables[("first",)].tolist() != tables[("second",)].tolist() for tables in found)
+    released = [private.dp.marginals(order=1, epsilon="0.1", rng=seed) for seed in range(8)]
+    assert any(tables[("first",)].tolist() != tables[("second",)].tolist() for tables in released)
 
 
 @pytest.mark.parametrize("order", [0, 4, True, 1.0, None])

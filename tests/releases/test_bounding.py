@@ -66,10 +66,10 @@ def protected(frame: pd.DataFrame, domain: Domain, **options: Any) -> pd.DataFra
 def in_turn(*choices: Any) -> list[tuple[Any, ...]]:
     """All combinations of all choices but the last, whose values take turns: every two come together."""
     *others, last = map(list, choices)
-    places = itertools.product(*(range(len(one)) for one in others))
+    positions = itertools.product(*(range(len(choice)) for choice in others))
     return [
-        (*(one[place] for one, place in zip(others, at, strict=True)), last[sum(at) % len(last)])
-        for at in places
+        (*(choice[position] for choice, position in zip(others, at, strict=True)), last[sum(at) % len(last)])
+        for at in positions
     ]
 
 
@@ -79,15 +79,15 @@ class CapturedError(Exception):
 
 def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> tuple[Any, Request]:
     """The statistic and the request that a call of the accessor hands to the gate."""
-    seen: list[Any] = []
+    received: list[Any] = []
 
     def capture(release: Any, *_: Any) -> None:
-        seen.extend((release.task.statistic, release.task.request))
+        received.extend((release.task.statistic, release.task.request))
         raise CapturedError
 
     with mock.patch("pdprivacy.release.execute.execute", capture), pytest.raises(CapturedError):
         call(private.dp)
-    return seen[0], seen[1]
+    return received[0], received[1]
 
 
 # ---------------------------------------------------------------- every table of a small universe
@@ -169,8 +169,8 @@ def neighbours(world: World) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 def pairs_of(world: World) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     without = defaultdict(set)
     for rows in engines(world):
-        for place in range(len(rows)):
-            without[rows[:place] + rows[place + 1 :]].add(rows)
+        for position in range(len(rows)):
+            without[rows[:position] + rows[position + 1 :]].add(rows)
     for fewer, group in without.items():
         if world.neighbors == "replace_one":
             yield from itertools.combinations(sorted(group), 2)
@@ -237,15 +237,15 @@ def test_neighbours_move_no_part_further_and_no_more_numbers_than_it_says(call, 
     _, parts, tables = exact(call, world)
     assert sum((part.weight for part in parts), Fraction(0)) == 1
     most = np.zeros((3, len(parts)), dtype=object)
-    for one, other in neighbours(world):
-        for place, (first, second) in enumerate(zip(tables[one], tables[other], strict=True)):
+    for left, right in neighbours(world):
+        for position, (first, second) in enumerate(zip(tables[left], tables[right], strict=True)):
             steps = [abs(a - b) for a, b in zip(first, second, strict=True) if a != b]
-            seen = sum(steps), sum(step * step for step in steps), len(steps)
-            most[:, place] = [max(pair) for pair in zip(most[:, place], seen, strict=True)]
-    for place, part in enumerate(parts):
-        assert most[0, place] <= part.l1, part.name
-        assert most[1, place] <= part.l2_squared, part.name
-        assert most[2, place] <= part.l0, part.name
+            norms = sum(steps), sum(step * step for step in steps), len(steps)
+            most[:, position] = [max(pair) for pair in zip(most[:, position], norms, strict=True)]
+    for position, part in enumerate(parts):
+        assert most[0, position] <= part.l1, part.name
+        assert most[1, position] <= part.l2_squared, part.name
+        assert most[2, position] <= part.l0, part.name
     if call.startswith("tree") and world.neighbors == "replace_one" and not world.query:
         # two paths from different leaves of which one is in all levels of its own
         assert most[0, 0] >= 2 if call == "tree of leaves" else most[0, 0] >= 4
@@ -295,10 +295,10 @@ def test_bounds_are_those_of_the_statistic_and_not_wider():
     world = World("3 rows", "replace_one")
     for call in ("value_counts", "sum", "mean", "proportion", "groupby count"):
         _, parts, tables = exact(call, world)
-        for place, part in enumerate(parts):
-            seen = [number * part.unit for read in tables.values() for number in read[place]]
-            assert min(seen) == pytest.approx(float(part.bounds[0]), abs=1e-5)
-            assert max(seen) == pytest.approx(float(part.bounds[1]), abs=1e-5)
+        for position, part in enumerate(parts):
+            numbers = [number * part.unit for read in tables.values() for number in read[position]]
+            assert min(numbers) == pytest.approx(float(part.bounds[0]), abs=1e-5)
+            assert max(numbers) == pytest.approx(float(part.bounds[1]), abs=1e-5)
     for call in ("var", "pooled_var"):  # of an odd number of records 1 - 1/n^2 of it
         _, parts, tables = exact(call, world)
         most = max(read[0][0] * parts[0].unit for read in tables.values())
@@ -329,8 +329,8 @@ def test_one_record_alone_moves_a_rounded_sum_no_further_than_is_paid_for(
     released = []
     for value in (low, high, (low + high) / 2):
         engine = PandasEngine(pd.DataFrame({"x": [value]}))
-        (found,) = measured(statistic, engine, Budget(10**6, "0.1"), request, None)
-        released.append(Fraction(found.noisy[0].values[0]))
+        (result,) = measured(statistic, engine, Budget(10**6, "0.1"), request, None)
+        released.append(Fraction(result.noisy[0].values[0]))
     assert max(released) - min(released) <= mechanism.sensitivity
 
 
@@ -381,7 +381,7 @@ FRAME = pd.DataFrame(
         "y": [10.0 - value / 9 for value in X],
         "z": [NAN, 4.0, -2.0, 0.5, 1.0, 1.5, NAN, 3.0, -1.0, 2.0, 0.0, 4.0],
         "g": list("aabacbaaacaa"),
-        "b": [place % 4 == 0 for place in range(ROWS)],
+        "b": [row % 4 == 0 for row in range(ROWS)],
     }
 )
 DOMAIN = Domain(
@@ -481,16 +481,16 @@ def test_truncated_geometric_noise_loses_epsilon_at_most(name, scope, epsilon, r
     total = 0.0
     for part, mechanism in zip(parts, mechanisms, strict=True):
         width = width_of(part, Fraction(1))
-        places = np.arange(int(width if math.isfinite(width) else 40) + 1)
-        exponent = -np.abs(places[:, None] - places) / float(mechanism.steps)
+        positions = np.arange(int(width if math.isfinite(width) else 40) + 1)
+        exponent = -np.abs(positions[:, None] - positions) / float(mechanism.steps)
         if math.isinf(width):  # what lies beyond the places is in proportion to the last one
             tail = np.exp(exponent[:, -1]) / math.expm1(1 / float(mechanism.steps))
         else:
-            tail = np.zeros(len(places))
+            tail = np.zeros(len(positions))
         logs = exponent - np.log(np.exp(exponent).sum(axis=1) + tail)[:, None]
         # one number that moves by d: the worst place of the worst pair
         apart = [0.0] + [
-            float(np.abs(logs[d:] - logs[:-d]).max()) for d in range(1, min(part.l1, len(places) - 1) + 1)
+            float(np.abs(logs[d:] - logs[:-d]).max()) for d in range(1, min(part.l1, len(positions) - 1) + 1)
         ]
         # every way of spreading l1 over at most `moves` numbers
         best = [0.0] * (part.l1 + 1)
@@ -573,8 +573,8 @@ def test_truncated_generalized_noise_of_a_part_keeps_its_delta(name, scope, epsi
         moved = moved_steps(part, mechanism.grid) * grid
         law = Normal(float(p), mechanism.scale)
         for width in ranges_of(part, moved, mechanism.scale):
-            found = worst(law, grid, width, moved, float(epsilon) * float(part.weight))
-            assert found <= float(delta) * float(part.weight) * (1 + 1e-6) + 1e-13, part.name
+            worst_delta = worst(law, grid, width, moved, float(epsilon) * float(part.weight))
+            assert worst_delta <= float(delta) * float(part.weight) * (1 + 1e-6) + 1e-13, part.name
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -633,9 +633,9 @@ def test_gaussian_noise_of_all_parts_is_that_of_one_vector(name, scope, calibrat
             if mechanism.grid > part.unit:
                 shift += part.l0 * float(mechanism.grid)
             total += (shift / mechanism.scale) ** 2
-        found = gaussian_delta(float(epsilon) / releases, math.sqrt(total)) * releases
-        assert found <= 1e-5 * (1 + 1e-6)
-        assert calibration != "analytic" or found >= 0.99e-5
+        total_delta = gaussian_delta(float(epsilon) / releases, math.sqrt(total)) * releases
+        assert total_delta <= 1e-5 * (1 + 1e-6)
+        assert calibration != "analytic" or total_delta >= 0.99e-5
 
 
 @pytest.mark.full(keep=9)
@@ -917,17 +917,17 @@ NARROW: dict[str, tuple[Callable[..., Any], Any, tuple[float, float]]] = {
 @pytest.mark.parametrize("name", NARROW)
 def test_bounds_of_the_call_are_kept_and_stated(name, scope, bounding):
     call, bounds, (low, high) = NARROW[name]
-    seen = []
+    values = []
     for seed in range(6):
         released = call(private_of(scope).dp, epsilon=0.05, bounding=bounding, bounds=bounds, rng=seed)
         check_stated_bounds(released)
-        seen.append(released.to_numpy().ravel()[0])
-        assert low * (1 - 1e-12) <= seen[-1] <= high * (1 + 1e-12)
+        values.append(released.to_numpy().ravel()[0])
+        assert low * (1 - 1e-12) <= values[-1] <= high * (1 + 1e-12)
     stored = released.attrs["dp"]["bounds"]
     first = stored[0] if isinstance(stored[0], list) else stored
     assert first == pytest.approx([low, high], rel=1e-12)
     if bounding == "clamp":
-        assert {low, high} & {round(value, 9) for value in seen}  # the bounds are what was met
+        assert {low, high} & {round(value, 9) for value in values}  # the bounds are what was met
 
 
 # ---------------------------------------------------------------- constraints
@@ -979,9 +979,9 @@ def test_counts_without_negative_ones_are_whole_and_clamped(law, scope):
     for seed in range(10):
         options = {"epsilon": 0.1, "rng": seed, **LAWS[law]}
         plain = private_of(scope).dp.crosstab("g", "b", **options)
-        kept = private_of(scope).dp.crosstab("g", "b", constraint="nonnegative", **options)
-        assert (kept.to_numpy() == np.rint(np.maximum(plain.to_numpy(), 0))).all()
-        assert set(kept.dtypes) == {np.dtype(np.int64)}
+        clamped = private_of(scope).dp.crosstab("g", "b", constraint="nonnegative", **options)
+        assert (clamped.to_numpy() == np.rint(np.maximum(plain.to_numpy(), 0))).all()
+        assert set(clamped.dtypes) == {np.dtype(np.int64)}
 
 
 @pytest.mark.full(keep=2)
@@ -1127,7 +1127,7 @@ def integrated(law: Any, s: float, low: float, high: float, bounding: str) -> tu
     std = law.std()
     ends = max(low - s, -60 * std), min(high - s, 60 * std)
     doubled = [sign * std * 2.0**k for sign in (-1, 1) for k in range(-2, 6)]
-    breaks = np.array(sorted({*ends, 0.0, *(place for place in doubled if ends[0] < place < ends[1])}))
+    breaks = np.array(sorted({*ends, 0.0, *(point for point in doubled if ends[0] < point < ends[1])}))
     middles, halves = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks) / 2
     errors = (middles[:, np.newaxis] + halves[:, np.newaxis] * NODES).ravel()
     masses = (halves[:, np.newaxis] * WEIGHTS).ravel() * law.pdf(errors)
@@ -1168,17 +1168,17 @@ def test_stated_errors_are_those_of_the_law(name, law, bounding):
         error = stored["error"]
         shape = released.shape
         bias, rmse = (np.broadcast_to(error[field], shape) for field in ("bias", "rmse"))
-        for value, one, other in zip(released, bias, rmse, strict=True):
+        for value, stated_bias, stated_rmse in zip(released, bias, rmse, strict=True):
             expected = integrated(noise_law, value, low, high, bounding)
-            assert (one, other) == pytest.approx(expected, rel=1e-6, abs=1e-8 * stored["scale"])
+            assert (stated_bias, stated_rmse) == pytest.approx(expected, rel=1e-6, abs=1e-8 * stored["scale"])
         if math.isinf(high):
             # the largest bias is that of a statistic at the bound; the error has that of the noise as limit
             worst = abs(integrated(noise_law, low, low, high, bounding)[0])
             assert error["worst_case"]["bias"] == pytest.approx(worst, rel=1e-6)
             assert error["worst_case"]["rmse"] == pytest.approx(noise_law.std(), rel=1e-6)
             continue
-        places = np.linspace(low, high, 41)
-        every = np.array([integrated(noise_law, place, low, high, bounding) for place in places])
+        points = np.linspace(low, high, 41)
+        every = np.array([integrated(noise_law, point, low, high, bounding) for point in points])
         worst = np.abs(every[:, 0]).max(), every[:, 1].max()
         assert error["worst_case"]["bias"] == pytest.approx(worst[0], rel=1e-6)
         assert worst[1] * (1 - 1e-9) <= error["worst_case"]["rmse"] <= worst[1] * 1.01
@@ -1199,13 +1199,13 @@ def test_stated_errors_of_whole_counts_are_sums(scope, bounding):
         every = []
         for s in range(ROWS + 1):
             inside = (z + s >= 0) & (z + s <= high)
-            kept = masses * inside / (masses[inside].sum()) if bounding == "truncated" else masses
+            probabilities = masses * inside / (masses[inside].sum()) if bounding == "truncated" else masses
             e = np.clip(z + s, 0, high) - s
-            every.append(((kept * e).sum(), math.sqrt((kept * e**2).sum())))
+            every.append(((probabilities * e).sum(), math.sqrt((probabilities * e**2).sum())))
         error = stored["error"]
-        for field, place in (("bias", 0), ("rmse", 1)):
+        for field, column in (("bias", 0), ("rmse", 1)):
             given_errors = np.broadcast_to(error[field], released.shape)
-            expected = [every[min(value, ROWS)][place] for value in released]
+            expected = [every[min(value, ROWS)][column] for value in released]
             small = released.to_numpy() <= ROWS
             np.testing.assert_allclose(given_errors[small], np.array(expected)[small], rtol=1e-9, atol=1e-12)
         if scope == "replace_one":
@@ -1235,10 +1235,10 @@ def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bo
             **LAWS["generalized"],
         )
         stored = released.attrs["dp"]
-        again = json.loads(json.dumps(stored, allow_nan=False))
-        assert again == stored
+        restored = json.loads(json.dumps(stored, allow_nan=False))
+        assert restored == stored
         other = released.copy()
-        other.attrs["dp"] = again
+        other.attrs["dp"] = restored
         view = other.dp.metadata
         assert view.to_dict() == {"dr_ha": None, "regression": None, **stored}
         assert (view.bounding, view.releases, view.p) == (bounding, releases, 3.0)
@@ -1257,14 +1257,14 @@ def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bo
 def test_rows_are_stated_where_they_are_public_and_only_there():
     public, private = private_of("replace_one").dp, private_of("add_remove").dp
     bounded = private_of("public rows").dp
-    shown = {
+    releases = {
         "mean": public.mean("x", epsilon=1),
         "proportion": public.proportion("g", "a", epsilon=1),
         "shares": public.value_counts("g", normalize=True, epsilon=1),
         "table": public.crosstab("g", "b", normalize=True, epsilon=1),
         "cov": public.cov(["x", "y"], epsilon=1),
     }
-    for name, released in shown.items():
+    for name, released in releases.items():
         assert released.attrs["dp"]["rows"] == ROWS, name
     hidden = {
         "nullable": public.mean("z", epsilon=1),
@@ -1323,12 +1323,12 @@ def test_several_releases_are_those_that_come_after_each_other_at_a_share_of_the
         several = ALL[name](dp, epsilon="0.6", releases=3, rng=np.random.default_rng(5), mechanism="laplace")
         rng = np.random.default_rng(5)
         alone = [ALL[name](dp, epsilon="0.2", rng=rng, mechanism="laplace") for _ in range(3)]
-        for number, one in enumerate(alone, 1):
+        for number, single in enumerate(alone, 1):
             pd.testing.assert_index_equal(
-                several[number].index.sort_values(), one.index.sort_values(), check_names=False
+                several[number].index.sort_values(), single.index.sort_values(), check_names=False
             )
-            np.testing.assert_array_equal(several[number].reindex(one.index), one)
-            assert several.attrs["dp"]["scale"] == one.attrs["dp"]["scale"]
+            np.testing.assert_array_equal(several[number].reindex(single.index), single)
+            assert several.attrs["dp"]["scale"] == single.attrs["dp"]["scale"]
 
 
 @pytest.mark.full(keep=9)
@@ -1337,13 +1337,13 @@ def test_several_releases_are_those_that_come_after_each_other_at_a_share_of_the
 def test_several_releases_can_be_combined(name, bounding):
     dp = private_of("replace_one").dp
     several = ALL[name](dp, epsilon=5, releases=4, bounding=bounding, rng=3)
-    found = pdprivacy.combine(several, **({"variance": 400} if name == "mean" else {}))
+    combined = pdprivacy.combine(several, **({"variance": 400} if name == "mean" else {}))
     sets = np.array([several[number].to_numpy().ravel() for number in range(1, 5)])
-    np.testing.assert_allclose(found["estimate"], sets.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(combined["estimate"], sets.mean(axis=0), rtol=1e-12)
     between = sets.var(axis=0, ddof=1)
-    assert (found["variance"].to_numpy() >= between / 4 - 1e-15).all()
-    assert (found["lower"] <= found["estimate"]).all()
-    assert (found["estimate"] <= found["upper"]).all()
+    assert (combined["variance"].to_numpy() >= between / 4 - 1e-15).all()
+    assert (combined["lower"] <= combined["estimate"]).all()
+    assert (combined["estimate"] <= combined["upper"]).all()
 
 
 # ---------------------------------------------------------------- bad calls
@@ -1769,13 +1769,13 @@ def test_the_signature_of_a_release_spells_out_its_keywords():
     import inspect
 
     parameters = inspect.signature(pd.DataFrame({"x": [1]}).dp.value_counts).parameters
-    wanted = {
+    expected = {
         "delta", "mechanism", "p", "calibration", "bounding", "bounds", "releases", "rng", "constraint",
         "branching",
     }  # fmt: skip
-    assert wanted <= set(parameters)
+    assert expected <= set(parameters)
     assert parameters["mechanism"].default == "geometric"
-    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in wanted)
+    assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in expected)
 
 
 def test_a_table_too_large_is_refused_with_a_hierarchy_too():
@@ -1813,8 +1813,8 @@ def test_errors_scale_with_the_unit_of_the_column(size, bounding):
     error = released.attrs["dp"]["error"]
     # sensitivity (2 size)^2 / 40, largest variance 40/39 size^2
     law = Laplace(1, "0.1", bounds=(0, Fraction(40, 39)), bounding=bounding)
-    here = math.sqrt(float(law.mse(released.iloc[0] / size / size)))
-    assert error["rmse"] / size / size == pytest.approx(here, rel=1e-4)
+    rmse = math.sqrt(float(law.mse(released.iloc[0] / size / size)))
+    assert error["rmse"] / size / size == pytest.approx(rmse, rel=1e-4)
     worst = math.sqrt(law.worst_case_mse())
     assert error["worst_case"]["rmse"] / size / size == pytest.approx(worst, rel=1e-4)
     matrix = dp.cov(["x", "y"], epsilon=50, bounding=bounding, rng=1)

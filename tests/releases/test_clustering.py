@@ -83,8 +83,8 @@ def protect(frame: pd.DataFrame, *names: str, **options: Any) -> pd.DataFrame:
         return frame.dp.protect(domain, **{"epsilon": 10**12, "delta": "0.5", **options})
 
 
-def scaled(values: Any, asked: tuple[Quantity, ...]) -> np.ndarray:
-    lower, upper = (np.array([getattr(q, end) for q in asked]) for end in ("lower", "upper"))
+def scaled(values: Any, axes: tuple[Quantity, ...]) -> np.ndarray:
+    lower, upper = (np.array([getattr(q, end) for q in axes]) for end in ("lower", "upper"))
     return (np.asarray(values, float) - (lower + upper) / 2) / ((upper - lower) / 2)
 
 
@@ -104,47 +104,49 @@ def unread(monkeypatch):
 
 @given(rows=st.integers(0, 60), size=st.integers(1, 6), seed=st.integers(0, 10**6), wide=st.booleans())
 def test_a_round_is_what_brute_force_finds(rows, size, seed, wide):
-    asked = quantities(X, Y, Z) if wide else quantities(X)
+    axes = quantities(X, Y, Z) if wide else quantities(X)
     frame = random_frame(rows, seed, nulls=0.2)
     generator = np.random.default_rng(seed + 1)
-    lower, upper = np.array([[q.lower, q.upper] for q in asked]).T
-    centers = generator.uniform(lower, upper, (size, len(asked)))
-    complete = frame[[q.column.name for q in asked]].dropna().to_numpy()
-    distances = np.linalg.norm(scaled(complete, asked)[:, None] - scaled(centers, asked), axis=2)
+    lower, upper = np.array([[q.lower, q.upper] for q in axes]).T
+    centers = generator.uniform(lower, upper, (size, len(axes)))
+    complete = frame[[q.column.name for q in axes]].dropna().to_numpy()
+    distances = np.linalg.norm(scaled(complete, axes)[:, None] - scaled(centers, axes), axis=2)
     ordered = np.sort(distances, axis=1)
     assume(size == 1 or rows == 0 or (ordered[:, 1] - ordered[:, 0]).min(initial=1) > 1e-8)
     nearest = distances.argmin(axis=1)
-    found = PandasEngine(frame).clusters(asked, centers)
-    assert found.rows == np.bincount(nearest, minlength=size).tolist()
-    for place, q in enumerate(asked):
-        steps = np.rint((complete[:, place] - q.center) / q.grid)
+    clusters = PandasEngine(frame).clusters(axes, centers)
+    assert clusters.rows == np.bincount(nearest, minlength=size).tolist()
+    for position, q in enumerate(axes):
+        steps = np.rint((complete[:, position] - q.center) / q.grid)
         expected = np.bincount(nearest, weights=steps, minlength=size)
         # whole numbers; a value halfway between two steps may go to either
-        np.testing.assert_allclose(found.sums[place], expected, rtol=0, atol=len(complete))
-        exact = np.bincount(nearest, weights=complete[:, place] - q.center, minlength=size)
-        np.testing.assert_allclose(np.array(found.sums[place]) * q.grid, exact, atol=len(complete) * q.grid)
+        np.testing.assert_allclose(clusters.sums[position], expected, rtol=0, atol=len(complete))
+        exact = np.bincount(nearest, weights=complete[:, position] - q.center, minlength=size)
+        np.testing.assert_allclose(
+            np.array(clusters.sums[position]) * q.grid, exact, atol=len(complete) * q.grid
+        )
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("product", [1 << 18, 1, 4000])
 def test_the_cluster_of_a_record_depends_on_nothing_but_the_record(product, monkeypatch):
-    asked = quantities(X, Y)
+    axes = quantities(X, Y)
     frame = random_frame(700, 3, nulls=0.1)
     # records halfway between centres, where rounding alone would decide
     frame.loc[:300, "y"] = 50.0
     frame.loc[:100, "x"] = 0.0
     centers = np.array([[-0.5, 50.0], [0.5, 50.0], [0.0, 75.0], [0.0, 25.0], [0.5, 50.0]])
     monkeypatch.setattr(pandas_engine, "PRODUCT", product)
-    whole = PandasEngine(frame).clusters(asked, centers)
+    whole = PandasEngine(frame).clusters(axes, centers)
     order = np.random.default_rng(1).permutation(len(frame))
-    mixed = PandasEngine(frame.iloc[order]).clusters(asked, centers)
-    alone = [PandasEngine(frame.iloc[[row]]).clusters(asked, centers) for row in range(len(frame))]
+    mixed = PandasEngine(frame.iloc[order]).clusters(axes, centers)
+    alone = [PandasEngine(frame.iloc[[row]]).clusters(axes, centers) for row in range(len(frame))]
     assert whole == mixed
-    assert whole.rows == np.sum([one.rows for one in alone], axis=0).tolist()
-    assert whole.sums == np.sum([one.sums for one in alone], axis=0).tolist()
+    assert whole.rows == np.sum([single.rows for single in alone], axis=0).tolist()
+    assert whole.sums == np.sum([single.sums for single in alone], axis=0).tolist()
     assert all(
-        sum(one.rows) == int(complete)
-        for one, complete in zip(alone, frame[["x", "y"]].notna().all(axis=1), strict=True)
+        sum(single.rows) == int(complete)
+        for single, complete in zip(alone, frame[["x", "y"]].notna().all(axis=1), strict=True)
     )
     assert whole.rows[4] == 0  # of two equal centres the first one has the records
 
@@ -161,9 +163,9 @@ def all_records(neighbors: str) -> list[tuple[float, float]]:
     "centers", [[[0.0, 10.0], [3.0, 12.0]], [[1.5, 11.0]], [[0, 11], [1, 11], [2, 11], [3, 11]]]
 )
 def test_no_neighbour_moves_a_round_further_than_its_sensitivities(neighbors, centers, contribution):
-    asked = quantities(GRID, OTHER)
+    axes = quantities(GRID, OTHER)
     scope = Scope(neighbors, None, True, contribution)
-    statistic = Clusters(asked, np.array(centers, float), SHARE, scope)
+    statistic = Clusters(axes, np.array(centers, float), SHARE, scope)
     records = all_records(neighbors)
     # what each record adds to every part; records add up, as the test above says
     added = [
@@ -175,13 +177,13 @@ def test_no_neighbour_moves_a_round_further_than_its_sensitivities(neighbors, ce
     ]
     nothing = [np.zeros(part.size, int) for part in statistic.parts]
     pairs = itertools.product(added, [nothing] if neighbors == "add_remove" else [*added, nothing])
-    moved = [[one - other for one, other in zip(first, second, strict=True)] for first, second in pairs]
-    for place, part in enumerate(statistic.parts):
-        norms = [int(np.abs(move[place]).sum()) * contribution for move in moved]
-        squares = [int((move[place] ** 2).sum()) * contribution**2 for move in moved]
+    moved = [[left - right for left, right in zip(first, second, strict=True)] for first, second in pairs]
+    for position, part in enumerate(statistic.parts):
+        norms = [int(np.abs(move[position]).sum()) * contribution for move in moved]
+        squares = [int((move[position] ** 2).sum()) * contribution**2 for move in moved]
         assert max(norms) <= part.l1
         assert max(squares) <= part.l2_squared
-        assert max(np.count_nonzero(move[place]) for move in moved) <= part.l0
+        assert max(np.count_nonzero(move[position]) for move in moved) <= part.l0
         if len(centers) == 2:  # here records of both extremes change their cluster, and stay in it
             assert max(norms) == part.l1
             if neighbors == "add_remove":
@@ -218,14 +220,14 @@ def test_shares_add_up_to_one():
 
 def noisy_round(mechanism: str, neighbors: str, size: int = 4000, rounds: int = 3) -> tuple[list[Any], Any]:
     """The noise of every part of several rounds over empty data."""
-    asked = quantities(X, Y)
+    axes = quantities(X, Y)
     share = count_share(2, gaussian=mechanism == "gaussian")
-    statistic = Clusters(asked, np.resize([0.0, 50.0], (size, 2)), share, Scope(neighbors, None))
+    statistic = Clusters(axes, np.resize([0.0, 50.0], (size, 2)), share, Scope(neighbors, None))
     request = Request(3, 0 if mechanism == "laplace" else "1e-6", mechanism=mechanism, releases=rounds)
     empty = PandasEngine(random_frame(0))
     budget = Budget(3, "1e-6")
-    found = drawn(Rounds(statistic, request, rounds), empty, budget, rng=11, unit=Unit(neighbors))
-    values = [np.concatenate([noisy[place].values for noisy in found.outcomes]) for place in range(3)]
+    draws = drawn(Rounds(statistic, request, rounds), empty, budget, rng=11, unit=Unit(neighbors))
+    values = [np.concatenate([noisy[position].values for noisy in draws.outcomes]) for position in range(3)]
     return values, statistic
 
 
@@ -263,15 +265,15 @@ def test_gaussian_noise_is_that_of_one_joint_release_per_round(neighbors):
 def test_the_stated_error_is_that_of_the_centres():
     # clusters of equally many records each, on a line
     size, each = 600, 150
-    asked = quantities(Z)
+    axes = quantities(Z)
     centers = np.linspace(0, 990, size)[:, np.newaxis]
     offsets = np.random.default_rng(5).uniform(-0.3, 0.3, (size, each))
     frame = pd.DataFrame({"z": (centers + offsets).ravel()})
-    statistic = Clusters(asked, centers, count_share(1, gaussian=False), Scope("add_remove", None))
-    (found,) = measured(statistic, PandasEngine(frame), Budget(1), Request(1, mechanism="laplace"), 5)
-    answer = statistic.finish(found.noisy)
+    statistic = Clusters(axes, centers, count_share(1, gaussian=False), Scope("add_remove", None))
+    (result,) = measured(statistic, PandasEngine(frame), Budget(1), Request(1, mechanism="laplace"), 5)
+    answer = statistic.finish(result.noisy)
     exact = (centers + offsets).mean(axis=1)
-    inside = (answer.values[:, 0] > asked[0].lower) & (answer.values[:, 0] < asked[0].upper)
+    inside = (answer.values[:, 0] > axes[0].lower) & (answer.values[:, 0] < axes[0].upper)
     off = (answer.values[:, 0] - exact)[inside] / answer.standard_error[inside, 0]
     # squares of Laplace noise have a variance of 5
     tolerance = 5.5 * math.sqrt(5 / len(off)) + 0.05
@@ -305,24 +307,24 @@ def test_starting_points_are_spread_about_as_far_as_they_can_be():
 
 def starts(frame: pd.DataFrame, monkeypatch: Any, **options: Any) -> list[np.ndarray]:
     """The centres that every round of a release is asked around."""
-    asked = []
+    rounds = []
     plain = PandasEngine.clusters
 
     def noting(self: Any, these: Any, centers: Any) -> Any:
-        asked.append(np.array(centers))
+        rounds.append(np.array(centers))
         return plain(self, these, centers)
 
     monkeypatch.setattr(PandasEngine, "clusters", noting)
     released = protect(frame).dp.kmeans(["x", "y"], 3, rng=5, **options)
     monkeypatch.setattr(PandasEngine, "clusters", plain)
-    return [*asked, released.to_numpy()]
+    return [*rounds, released.to_numpy()]
 
 
 def test_the_start_uses_no_data(monkeypatch):
-    one = starts(random_frame(50, 1), monkeypatch, epsilon=1)
-    other = starts(random_frame(0), monkeypatch, epsilon=7)
-    assert np.array_equal(one[0], other[0])
-    assert len(np.unique(one[0], axis=0)) == 3
+    first = starts(random_frame(50, 1), monkeypatch, epsilon=1)
+    second = starts(random_frame(0), monkeypatch, epsilon=7)
+    assert np.array_equal(first[0], second[0])
+    assert len(np.unique(first[0], axis=0)) == 3
 
 
 def test_start_and_noise_of_a_seed_are_of_different_bits():
@@ -392,12 +394,12 @@ class Told(Budget):
 def test_rounds_are_charged_once_and_each_is_read_after_the_noise_of_the_one_before():
     statistic = Diary()
     budget = Told(statistic.lines, epsilon=3)
-    found = drawn(Rounds(statistic, Request(3, mechanism="geometric", releases=3), 3), statistic, budget)
+    draws = drawn(Rounds(statistic, Request(3, mechanism="geometric", releases=3), 3), statistic, budget)
     assert statistic.lines == [
         "charge 3 for 3 events of 1", "read 0", "after 0", "read 1", "after 1", "read 2"
     ]  # fmt: skip
     assert len(budget.entries) == 1
-    assert [round(float(noisy[0].values[0]), -2) for noisy in found.outcomes] == [0, 100, 200]
+    assert [round(float(noisy[0].values[0]), -2) for noisy in draws.outcomes] == [0, 100, 200]
 
 
 def test_a_statistic_without_rounds_is_read_once_for_all_releases():
@@ -422,17 +424,17 @@ def test_a_statistic_without_rounds_is_read_once_for_all_releases():
 
 def test_without_noise_the_rounds_are_those_of_lloyd(monkeypatch):
     frame = random_frame(400, 9, nulls=0.1)
-    found = starts(frame, monkeypatch, epsilon=10**11, iterations=4)
-    asked = quantities(X, Y)
-    values = scaled(frame[["x", "y"]].dropna(), asked)
-    centers = scaled(found[0], asked)
-    for after in found[1:]:
+    rounds = starts(frame, monkeypatch, epsilon=10**11, iterations=4)
+    axes = quantities(X, Y)
+    values = scaled(frame[["x", "y"]].dropna(), axes)
+    centers = scaled(rounds[0], axes)
+    for after in rounds[1:]:
         nearest = np.linalg.norm(values[:, None] - centers, axis=2).argmin(axis=1)
         centers = np.array(
             [values[nearest == c].mean(axis=0) if (nearest == c).any() else centers[c] for c in range(3)]
         )
-        np.testing.assert_allclose(scaled(after, asked), centers, atol=1e-5)
-    assert len(found) == 5
+        np.testing.assert_allclose(scaled(after, axes), centers, atol=1e-5)
+    assert len(rounds) == 5
 
 
 @given(
@@ -470,25 +472,25 @@ def test_an_empty_cluster_keeps_its_centre_and_says_no_error(monkeypatch):
 
 
 def test_a_cluster_that_becomes_empty_keeps_the_centre_of_the_round_before(monkeypatch):
-    asked = []
+    rounds = []
     plain = PandasEngine.clusters
 
     def noting(self: Any, these: Any, centers: Any) -> Any:
-        asked.append(np.array(centers))
+        rounds.append(np.array(centers))
         return plain(self, these, centers)
 
     monkeypatch.setattr(PandasEngine, "clusters", noting)
     private = protect(random_frame(8))
-    kept = 0
+    moved = 0
     for seed in range(20):
-        asked.clear()
+        rounds.clear()
         released = private.dp.kmeans(["x", "y"], 4, epsilon=3, rng=seed, iterations=3)
         empty = np.array(released.attrs["dp"]["counts"]) < 1
-        assert np.array_equal(released.to_numpy()[empty], asked[-1][empty])
+        assert np.array_equal(released.to_numpy()[empty], rounds[-1][empty])
         errors = np.array(released.attrs["dp"]["error"]["standard_error"], dtype=float)
         assert np.array_equal(np.isnan(errors).all(axis=1), empty)
-        kept += int((asked[-1][empty] != asked[0][empty]).any())
-    assert kept > 0
+        moved += int((rounds[-1][empty] != rounds[0][empty]).any())
+    assert moved > 0
 
 
 def test_one_record_and_one_centre():
@@ -556,40 +558,40 @@ def medians(
     return Medians(columns, start, steps, Scope(neighbors, None))
 
 
-def transcripts(walk: Medians, frame: pd.DataFrame, asked: Choosing) -> dict[tuple[int, ...], float]:
+def transcripts(walk: Medians, frame: pd.DataFrame, request: Choosing) -> dict[tuple[int, ...], float]:
     """The probability of every sequence of selections."""
-    first = Swaps(walk, asked, (walk.start,))
-    (mechanism,) = first.price(asked.cost).mechanisms
+    first = Swaps(walk, request, (walk.start,))
+    (mechanism,) = first.price(request.cost).mechanisms
     numbers = walk.exact(walk.read.on(PandasEngine(frame)))
-    found: dict[tuple[int, ...], float] = {}
+    logs: dict[tuple[int, ...], float] = {}
     waiting: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     while waiting:
         chosen, log = waiting.pop()
         step: Any = first
-        for place in chosen:
-            step = step.after(place)
+        for position in chosen:
+            step = step.after(position)
         offered = walk.costs(numbers, step.sets)
-        for place, probability in enumerate(mechanism.probabilities(-offered)):
-            more = ((*chosen, place), log + math.log(probability))
+        for position, probability in enumerate(mechanism.probabilities(-offered)):
+            more = ((*chosen, position), log + math.log(probability))
             if len(chosen) + 1 == walk.selections:
-                found[more[0]] = more[1]
+                logs[more[0]] = more[1]
             else:
                 waiting.append(more)
-    return found
+    return logs
 
 
 def line(*values: Any) -> pd.DataFrame:
     return pd.DataFrame({"v": np.array(values, dtype=float)})
 
 
-def differ_in_one(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+def differ_in_one(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     """Whether one record replaced makes one table of the other."""
-    return len(one) == len(other) and (Counter(map(str, one)) - Counter(map(str, other))).total() == 1
+    return len(first) == len(second) and (Counter(map(str, first)) - Counter(map(str, second))).total() == 1
 
 
-def largest_loss(one: dict[Any, float], other: dict[Any, float]) -> float:
-    assert one.keys() == other.keys()
-    return max(abs(one[key] - other[key]) for key in one)
+def largest_loss(first: dict[Any, float], second: dict[Any, float]) -> float:
+    assert first.keys() == second.keys()
+    return max(abs(first[key] - second[key]) for key in first)
 
 
 VALUES = [0, 1, 2, 3, np.nan]
@@ -604,20 +606,20 @@ def test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon(
     epsilon, neighbors, start, steps, mechanism
 ):
     walk = medians((CELLS,), start, steps, neighbors)
-    asked = Choosing(Fraction(epsilon), mechanism=mechanism)
+    request = Choosing(Fraction(epsilon), mechanism=mechanism)
     law = {
-        values: transcripts(walk, line(*values), asked)
+        values: transcripts(walk, line(*values), request)
         for size in range(3)
         for values in itertools.combinations_with_replacement(VALUES, size)
     }
-    assert all(math.fsum(map(math.exp, one.values())) == pytest.approx(1) for one in law.values())
+    assert all(math.fsum(map(math.exp, logs.values())) == pytest.approx(1) for logs in law.values())
     losses = []
-    for values, one in law.items():
+    for values, logs in law.items():
         if neighbors == "add_remove":
-            others = [law[values[:place] + values[place + 1 :]] for place in range(len(values))]
+            others = [law[values[:position] + values[position + 1 :]] for position in range(len(values))]
         else:
             others = [other for key, other in law.items() if differ_in_one(key, values)]
-        losses += [largest_loss(one, other) for other in others]
+        losses += [largest_loss(logs, other) for other in others]
     assert max(losses) <= epsilon * (1 + 1e-9)
     # half the scale would lose more than epsilon
     assert max(losses) > epsilon * (0.6 if epsilon > 10 and len(start) == 1 else 0.3)
@@ -625,24 +627,24 @@ def test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon(
 
 @pytest.mark.full
 def test_selections_have_these_probabilities():
-    walk, asked, frame = medians((CELLS,), (1,), 1), Choosing(2), line(0, 0, 3)
-    asked = Choosing(2, mechanism="exponential")
-    law = transcripts(walk, frame, asked)
+    walk, request, frame = medians((CELLS,), (1,), 1), Choosing(2), line(0, 0, 3)
+    request = Choosing(2, mechanism="exponential")
+    law = transcripts(walk, frame, request)
     times: dict[tuple[int, ...], int] = dict.fromkeys(law, 0)
     draws, rng = 4000, np.random.default_rng(4)
     budget = Budget(10**9)
     for _ in range(draws):
-        found = drawn(Swaps(walk, asked, (walk.start,)), PandasEngine(frame), budget, rng=rng)
-        times[tuple(found.outcomes)] += 1
+        result = drawn(Swaps(walk, request, (walk.start,)), PandasEngine(frame), budget, rng=rng)
+        times[tuple(result.outcomes)] += 1
     expected = np.array([draws * math.exp(law[key]) for key in times])
-    seen = np.array(list(times.values()))
-    chi = float(((seen - expected) ** 2 / expected).sum())
+    observed = np.array(list(times.values()))
+    chi = float(((observed - expected) ** 2 / expected).sum())
     degrees = len(times) - 1
     limit = degrees + 5.5 * math.sqrt(2 * degrees) + 20  # far beyond its quantile of 1 - 1e-6
     assert chi < limit
-    other = transcripts(walk, line(0, 3, 3), asked)
+    other = transcripts(walk, line(0, 3, 3), request)
     wrong = np.array([draws * math.exp(other[key]) for key in times])
-    assert float(((seen - wrong) ** 2 / wrong).sum()) > limit
+    assert float(((observed - wrong) ** 2 / wrong).sum()) > limit
 
 
 def cost_of(walk: Medians, frame: pd.DataFrame, chosen: Any) -> int:
@@ -674,13 +676,13 @@ def test_a_walk_costs_what_brute_force_finds(seed, rows, size, steps):
         swaps = [(*sets[-1][:out], point, *sets[-1][out + 1 :]) for out in range(size) for point in free]
         offered = walk.costs(exact_numbers, sets)
         assert offered.tolist() == [cost_of(walk, frame, swap) for swap in swaps]
-        place = int(generator.integers(len(swaps)))
-        sets.append(swaps[place])
-        selected.append(place)
-    assert walk.costs(exact_numbers, sets).tolist() == [cost_of(walk, frame, one) for one in sets]
-    for last, one in enumerate(sets):
+        position = int(generator.integers(len(swaps)))
+        sets.append(swaps[position])
+        selected.append(position)
+    assert walk.costs(exact_numbers, sets).tolist() == [cost_of(walk, frame, subset) for subset in sets]
+    for last, subset in enumerate(sets):
         chosen = Swaps(walk, Choosing(1), (start,)).chosen([*selected, last])
-        assert walk.points_of_set(chosen).tolist() == walk.points[sorted(one)].tolist()
+        assert walk.points_of_set(chosen).tolist() == walk.points[sorted(subset)].tolist()
 
 
 @pytest.mark.full(keep=2)
@@ -702,12 +704,14 @@ def test_swaps_of_sets_of_any_size_cost_what_they_do_by_definition(size):
 
 def test_rounding_is_all_that_the_stated_cost_leaves_out():
     walk = medians(PLANE, (0,), 1)
-    places = walk.points / [2, 5]
-    true = np.linalg.norm(places[:, None] - places, axis=2)
+    points = walk.points / [2, 5]
+    true = np.linalg.norm(points[:, None] - points, axis=2)
     counts = np.array([900, 1, 70, 0, 3, 500])
     sets = list(itertools.combinations(range(6), 2))
-    rounded = [counts @ walk.distances(np.arange(6))[:, list(one)].min(axis=1).astype(int) for one in sets]
-    exact = [counts @ true[:, list(one)].min(axis=1) for one in sets]
+    rounded = [
+        counts @ walk.distances(np.arange(6))[:, list(subset)].min(axis=1).astype(int) for subset in sets
+    ]
+    exact = [counts @ true[:, list(subset)].min(axis=1) for subset in sets]
     off = np.subtract.outer(rounded, rounded) * walk.step - np.subtract.outer(exact, exact)
     assert np.abs(off).max() <= counts.sum() * 2**-15 * true.max()
 
@@ -719,8 +723,8 @@ def test_distances_are_whole_and_the_diameter_is_the_largest():
     assert whole.max() == DIAMETER
     assert np.array_equal(whole, whole.T)
     assert np.array_equal(np.diagonal(whole), np.zeros(6))
-    places = walk.points / [2, 5]
-    true = np.linalg.norm(places[:, None] - places, axis=2)
+    points = walk.points / [2, 5]
+    true = np.linalg.norm(points[:, None] - points, axis=2)
     assert np.abs(whole * walk.step - true).max() <= walk.step / 2 * (1 + 1e-9)
 
 
@@ -740,8 +744,8 @@ def test_no_record_moves_a_cost_further_than_the_sensitivity(neighbors):
     moves = costs if neighbors == "add_remove" else costs[:, :, None] - costs[:, None]
     assert np.abs(moves).max() == walk.sensitivity
     # monotone: one record moves no cost up where it moves another one down
-    both = ((moves > 0).any(axis=0) & (moves < 0).any(axis=0)).any()
-    assert walk.monotone == (not both)
+    mixed = ((moves > 0).any(axis=0) & (moves < 0).any(axis=0)).any()
+    assert walk.monotone == (not mixed)
     assert Medians(PLANE, (0,), 1, Scope(neighbors, None, True, 4)).sensitivity == 4 * walk.sensitivity
 
 
@@ -809,12 +813,12 @@ def test_all_of_a_release_is_charged_once_before_anything_is_read(name, label, c
 
         monkeypatch.setattr(PandasEngine, method, noting)
     more = {"iterations": 4} if name == "kmeans" else {"steps": 7}
-    kept = Budget.charge
-    seen = []
+    original = Budget.charge
+    charges = []
 
     def charge(self: Any, *args: Any, **options: Any) -> Any:
-        seen.append(options["events"])
-        return kept(self, *args, **options)
+        charges.append(options["events"])
+        return original(self, *args, **options)
 
     monkeypatch.setattr(Budget, "charge", charge)
     getattr(private.dp, name)(["g", "h"], 2, epsilon=2, rng=1, release_id="once", **more)
@@ -822,7 +826,7 @@ def test_all_of_a_release_is_charged_once_before_anything_is_read(name, label, c
     assert set(lines) == {(2, 0)}
     (entry,) = private.dp.budget.entries.to_dict("records")
     assert (entry["release"], entry["mechanism"]) == (label, charged)
-    ((((event, count),),),) = [seen]
+    ((((event, count),),),) = [charges]
     assert (count, event.loss.epsilon * count) == (events, 2)
     with pytest.raises(PrivacyError):
         getattr(private.dp, name)(["g", "h"], 2, epsilon=Fraction(1, 2), rng=1, release_id="once", **more)

@@ -57,9 +57,9 @@ def faults_of(name: str, cell: Any) -> set[str]:
     return set()
 
 
-def counted(found: pd.DataFrame) -> dict[tuple[Any, str], int]:
+def counted(report: pd.DataFrame) -> dict[tuple[Any, str], int]:
     """The number of records with each fault."""
-    return dict(zip(zip(found.index, found["fault"], strict=True), found["records"], strict=True))
+    return dict(zip(zip(report.index, report["fault"], strict=True), report["records"], strict=True))
 
 
 ROWS = st.lists(st.tuples(*(st.sampled_from(cells) for cells in CELLS.values())), max_size=12)
@@ -75,23 +75,23 @@ def frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
 
 @given(ROWS)
 def test_every_fault_of_every_cell_is_counted(rows):
-    found = pdprivacy.check(frame(rows), DOMAIN)
+    report = pdprivacy.check(frame(rows), DOMAIN)
     expected = Counter(
         (name, fault)
         for row in rows
         for name, cell in zip(CELLS, row, strict=True)
         for fault in faults_of(name, cell)
     )
-    assert counted(found) == expected
-    assert found["share"].tolist() == [count / len(rows) for count in found["records"]]
+    assert counted(report) == expected
+    assert report["share"].tolist() == [count / len(rows) for count in report["records"]]
     faulty = sum(any(faults_of(name, cell) for name, cell in zip(CELLS, row, strict=True)) for row in rows)
-    assert repr(found).startswith(f"Confidential: {faulty} of {len(rows)} record")
+    assert repr(report).startswith(f"Confidential: {faulty} of {len(rows)} record")
 
 
 @given(ROWS)
 def test_what_is_found_is_what_protect_refuses_or_leaves_out(rows):
     table = frame(rows)
-    found = pdprivacy.check(table, DOMAIN)
+    report = pdprivacy.check(table, DOMAIN)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -100,9 +100,9 @@ def test_what_is_found_is_what_protect_refuses_or_leaves_out(rows):
         except InvalidDataError:
             refused = True
         dropped = table.dp.protect(DOMAIN, epsilon=1, on_invalid="drop").dp.quality()
-    assert refused == (len(found) > 0)
-    told = repr(found).partition(" of ")[0].removeprefix("Confidential: ")
-    assert repr(dropped).startswith(f"Confidential: {told} of {len(rows)} record")
+    assert refused == (len(report) > 0)
+    count = repr(report).partition(" of ")[0].removeprefix("Confidential: ")
+    assert repr(dropped).startswith(f"Confidential: {count} of {len(rows)} record")
 
 
 def test_the_examples_are_the_ends_of_numbers_and_the_most_frequent_labels():
@@ -114,18 +114,18 @@ def test_the_examples_are_the_ends_of_numbers_and_the_most_frequent_labels():
             "smokes": [True] * 20,
         }
     )
-    found = pdprivacy.check(table, DOMAIN).set_index("fault")
-    assert found.loc["out of bounds", "examples"] == "-7 to 200"
-    assert found.loc["undeclared label", "examples"] == "'b', 'a', 'h', 'c', 'd'"
-    assert found.loc["out of bounds", "declared"] == "0 to 120"
-    assert found.loc["undeclared label", "declared"] == "'north', 'south'"
+    report = pdprivacy.check(table, DOMAIN).set_index("fault")
+    assert report.loc["out of bounds", "examples"] == "-7 to 200"
+    assert report.loc["undeclared label", "examples"] == "'b', 'a', 'h', 'c', 'd'"
+    assert report.loc["out of bounds", "declared"] == "0 to 120"
+    assert report.loc["undeclared label", "declared"] == "'north', 'south'"
 
 
 def test_a_frame_that_meets_its_declaration_has_no_row():
     table = pd.DataFrame({"age": [3], "pay": [1.0], "region": ["north"], "smokes": [True]})
-    found = pdprivacy.check(table, DOMAIN)
-    assert (len(found), recognized(found).kind) == (0, "check")
-    assert repr(found).startswith("Confidential: 0 of 1 record do not meet the declaration")
+    report = pdprivacy.check(table, DOMAIN)
+    assert (len(report), recognized(report).kind) == (0, "check")
+    assert repr(report).startswith("Confidential: 0 of 1 record do not meet the declaration")
 
 
 # ------------------------------------------------------------------ columns
@@ -134,35 +134,35 @@ def test_a_frame_that_meets_its_declaration_has_no_row():
 def test_missing_and_repeated_columns_and_other_types_are_told_and_not_raised():
     table = pd.DataFrame({"age": ["31", "unknown", "n/a", "n/a"], "region": [1, 2, 3, 4], "smokes": "yes"})
     table = table.astype({"age": "string", "smokes": "string"})
-    found = pdprivacy.check(table, DOMAIN)
-    assert counted(found) == {
+    report = pdprivacy.check(table, DOMAIN)
+    assert counted(report) == {
         ("age", "wrong type"): 4,
         ("pay", "missing"): 4,
         ("region", "wrong type"): 4,
         ("smokes", "wrong type"): 4,
     }
-    examples = found["examples"].to_dict()
+    examples = report["examples"].to_dict()
     assert examples["age"] == "text: 'n/a', 'unknown'"  # and not '31', which is a number
     assert examples["region"].startswith("numbers: ")
-    assert found["declared"].to_dict()["age"] == "integer"
-    assert "4 of 4 records (100 %)" in repr(found)
+    assert report["declared"].to_dict()["age"] == "integer"
+    assert "4 of 4 records (100 %)" in repr(report)
     twice = pd.DataFrame([[1, 2, 3]], columns=["age", "age", "other"])
     assert counted(pdprivacy.check(twice, DOMAIN))["age", "repeated"] == 1
 
 
 def test_cells_of_another_type_in_a_column_of_objects_are_counted():
     domain = Domain((Column("x", "integer", lower=0, upper=9),))
-    found = pdprivacy.check(pd.DataFrame({"x": pd.Series([1, "CANARY", 3, True], dtype=object)}), domain)
-    assert counted(found) == {("x", "wrong type"): 2}
-    assert set(found["examples"].iloc[0].split(", ")) == {"'CANARY'", "True"}
+    report = pdprivacy.check(pd.DataFrame({"x": pd.Series([1, "CANARY", 3, True], dtype=object)}), domain)
+    assert counted(report) == {("x", "wrong type"): 2}
+    assert set(report["examples"].iloc[0].split(", ")) == {"'CANARY'", "True"}
 
 
 @pytest.mark.parametrize("cells", [[[1], [2], [1]], [{1}, {2}, {1}]])
 def test_cells_without_a_hash_are_labels_that_are_not_declared(cells):
     domain = Domain((Column("x", "category", categories=("a",)),))
-    found = pdprivacy.check(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), domain)
-    assert list(counted(found).values()) == [3]
-    assert found["examples"].iloc[0].startswith(repr(cells[0]))
+    report = pdprivacy.check(pd.DataFrame({"x": pd.Series(cells, dtype=object)}), domain)
+    assert list(counted(report).values()) == [3]
+    assert report["examples"].iloc[0].startswith(repr(cells[0]))
 
 
 # ------------------------------------------------------------------ pandera
@@ -182,11 +182,11 @@ def test_checks_of_pandera_beyond_the_declaration_are_run():
         x=opted(int, [pa.Check.in_range(0, 9), even]), id=pa.Column(int, unique=True), y=opted(float)
     )
     table = pd.DataFrame({"x": [1, 2, 3, 4], "id": [7, 7, 8, 9], "y": [0.5, 1, 2, 3]})
-    found = pdprivacy.check(table, declared)
-    assert counted(found) == {("x", "failed check"): 2, ("id", "failed check"): 2}
-    assert found["declared"].tolist() == ["even", "field_uniqueness"]
-    assert found["examples"].tolist() == ["1, 3", "7"]
-    assert "not counting failed checks" in repr(found)
+    report = pdprivacy.check(table, declared)
+    assert counted(report) == {("x", "failed check"): 2, ("id", "failed check"): 2}
+    assert report["declared"].tolist() == ["even", "field_uniqueness"]
+    assert report["examples"].tolist() == ["1, 3", "7"]
+    assert "not counting failed checks" in repr(report)
     with pytest.raises(InvalidDataError):
         table.dp.protect(declared, epsilon=1)
 
@@ -194,22 +194,22 @@ def test_checks_of_pandera_beyond_the_declaration_are_run():
 def test_checks_of_the_whole_frame_are_told_without_a_number_of_records():
     together = pa.Check(lambda frame: frame["x"] < frame["y"], name="in_order")
     declared = pa.DataFrameSchema({"x": opted(int, pa.Check.in_range(0, 9))}, checks=together, strict=True)
-    found = pdprivacy.check(pd.DataFrame({"x": [1, 5, 7], "y": [2, 3, 4]}), declared)
-    assert set(found["fault"]) == {"failed check"}
-    assert {"in_order", "column_in_schema"} <= set(found["declared"])
-    assert found["records"].isna().all()
-    assert repr(found).startswith("Confidential: 0 of 3 records do not meet the declaration, not counting")
+    report = pdprivacy.check(pd.DataFrame({"x": [1, 5, 7], "y": [2, 3, 4]}), declared)
+    assert set(report["fault"]) == {"failed check"}
+    assert {"in_order", "column_in_schema"} <= set(report["declared"])
+    assert report["records"].isna().all()
+    assert repr(report).startswith("Confidential: 0 of 3 records do not meet the declaration, not counting")
 
 
 def test_a_lone_bound_and_a_fraction_are_told_by_what_is_declared():
-    found = pdprivacy.check(
+    report = pdprivacy.check(
         pd.DataFrame({"age": [0.5, 2.25], "pay": [INF, -1.0], "region": ["north"] * 2, "smokes": [True] * 2}),
         DOMAIN,
     ).set_index("fault")
-    assert found["declared"].to_dict() == {
+    assert report["declared"].to_dict() == {
         "fraction": "whole numbers", "infinite": "0 and up", "out of bounds": "0 and up"
     }  # fmt: skip
-    assert found["examples"].to_dict() == {
+    assert report["examples"].to_dict() == {
         "fraction": "0.5 to 2.25",
         "infinite": "inf",
         "out of bounds": "-1",
@@ -219,16 +219,16 @@ def test_a_lone_bound_and_a_fraction_are_told_by_what_is_declared():
 def test_faults_of_the_declaration_are_told_once():
     declared = schema(x=opted(int, pa.Check.in_range(0, 9)), g=opted(str, pa.Check.isin(["a"])))
     table = pd.DataFrame({"x": [1, 10, 11], "g": ["a", None, "b"]})
-    found = counted(pdprivacy.check(table, declared))
-    assert found == {("x", "out of bounds"): 2, ("g", "null"): 1, ("g", "undeclared label"): 1}
+    counts = counted(pdprivacy.check(table, declared))
+    assert counts == {("x", "out of bounds"): 2, ("g", "null"): 1, ("g", "undeclared label"): 1}
 
 
 def test_a_dtype_that_pandera_refuses_is_told_where_all_values_fit():
     declared = schema(x=opted(int, pa.Check.in_range(0, 9)))
     table = pd.DataFrame({"x": [1.0, 2.0]})
-    found = pdprivacy.check(table, declared)
-    assert counted(found) == {("x", "wrong type"): 2}
-    assert (found["declared"].iloc[0], found["examples"].iloc[0]) == ("int64", "float64")
+    report = pdprivacy.check(table, declared)
+    assert counted(report) == {("x", "wrong type"): 2}
+    assert (report["declared"].iloc[0], report["examples"].iloc[0]) == ("int64", "float64")
     with pytest.raises(InvalidDataError):
         table.dp.protect(declared, epsilon=1)
     coerced = schema(x=opted(int, pa.Check.in_range(0, 9), coerce=True))
@@ -267,9 +267,9 @@ def test_frames_of_every_engine_are_checked_alike(engine):
         }
     )
     expected = pdprivacy.check(table, DOMAIN)
-    found = pdprivacy.check(frame_of(engine, table), DOMAIN)
-    pd.testing.assert_frame_equal(pd.DataFrame(found), pd.DataFrame(expected))
-    assert repr(found) == repr(expected)
+    report = pdprivacy.check(frame_of(engine, table), DOMAIN)
+    pd.testing.assert_frame_equal(pd.DataFrame(report), pd.DataFrame(expected))
+    assert repr(report) == repr(expected)
     missing = Domain((*DOMAIN.columns, Column("height", "float", lower=0, upper=3)))
     assert counted(pdprivacy.check(frame_of(engine, table), missing))["height", "missing"] == 12
 
@@ -279,20 +279,20 @@ def test_frames_of_every_engine_are_checked_alike(engine):
 
 def test_the_result_is_marked_as_confidential_and_cannot_be_reported(tmp_path):
     table = pd.DataFrame({"age": [999, 31], "pay": [1.0, 2.0], "region": ["north"] * 2, "smokes": [True] * 2})
-    found = table.dp.check(DOMAIN)
-    for marked in (found, found.iloc[:1], found.copy(), found[["fault", "records"]]):
+    report = table.dp.check(DOMAIN)
+    for marked in (report, report.iloc[:1], report.copy(), report[["fault", "records"]]):
         assert recognized(marked).what == "confidential"
-    assert found.attrs == {"dp": {"confidential": "check"}}  # which pandas hands on, and stores in files
-    bare = pd.DataFrame(found)
+    assert report.attrs == {"dp": {"confidential": "check"}}  # which pandas hands on, and stores in files
+    bare = pd.DataFrame(report)
     bare.attrs = {}
     assert recognized(bare).what == "confidential"
-    assert found.dp._repr_html_().count("CONFIDENTIAL") == 1
-    assert "1 of 2 records (50 %) do not meet the declaration" in repr(found.dp)
+    assert report.dp._repr_html_().count("CONFIDENTIAL") == 1
+    assert "1 of 2 records (50 %) do not meet the declaration" in repr(report.dp)
     private = table.assign(age=30).dp.protect(DOMAIN, epsilon=1)
     count = private.dp.count(epsilon=1)
     pytest.importorskip("jinja2")
     with pytest.raises(ParameterError, match="CONFIDENTIAL"):
-        pdprivacy.report({"count": count, "check": found}, path=tmp_path / "r.html", pictures=False)
+        pdprivacy.report({"count": count, "check": report}, path=tmp_path / "r.html", pictures=False)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,12 +10,12 @@ from pdprivacy.errors import ParameterError
 
 
 def test_a_description_is_of_the_noisy_parts_of_the_deviations(survey, schema):
-    one, other = (survey.dp.protect(schema, epsilon=100) for _ in range(2))
-    described = one.dp.describe(["age", "income"], epsilon=2, rng=7)
-    deviations = other.dp.std(["age", "income"], epsilon=2, rng=7)
+    first, second = (survey.dp.protect(schema, epsilon=100) for _ in range(2))
+    described = first.dp.describe(["age", "income"], epsilon=2, rng=7)
+    deviations = second.dp.std(["age", "income"], epsilon=2, rng=7)
     assert described.loc["std"].tolist() == deviations.tolist()
     assert described.dp.metadata.scale == deviations.dp.metadata.scale
-    assert one.dp.budget.spent == other.dp.budget.spent == (2, 0)
+    assert first.dp.budget.spent == second.dp.budget.spent == (2, 0)
 
 
 def test_a_description_without_noise_to_speak_of_is_that_of_pandas(survey, schema):
@@ -29,12 +29,13 @@ def test_a_description_without_noise_to_speak_of_is_that_of_pandas(survey, schem
 def test_a_description_stays_within_what_the_declaration_allows(survey, schema, bounding):
     private = survey.dp.protect(schema, epsilon=100)
     for seed in range(30):
-        found = private.dp.describe(["age", "income"], epsilon=0.01, rng=seed, bounding=bounding)
-        assert (found.loc["count"] >= 0).all()
-        assert ((found.loc["mean"] >= [18, 0]) & (found.loc["mean"] <= [90, 1000])).all()
+        description = private.dp.describe(["age", "income"], epsilon=0.01, rng=seed, bounding=bounding)
+        assert (description.loc["count"] >= 0).all()
+        assert ((description.loc["mean"] >= [18, 0]) & (description.loc["mean"] <= [90, 1000])).all()
         # of two values at the bounds, the largest of any number
         assert (
-            (found.loc["std"] >= 0) & (found.loc["std"] <= np.array([72, 1000]) / 2**0.5 * (1 + 1e-12))
+            (description.loc["std"] >= 0)
+            & (description.loc["std"] <= np.array([72, 1000]) / 2**0.5 * (1 + 1e-12))
         ).all()
 
 

@@ -106,8 +106,8 @@ def test_a_confidential_number_says_so_and_is_a_number():
     number = Confidential(1.02)
     assert repr(number) == str(number) == f"{number}" == "1.02 (confidential)"
     assert f"{number:.1f}" == "1.0"
-    for made in (number + 1, round(number, 1), -number, number * number):
-        assert type(made) is float
+    for derived in (number + 1, round(number, 1), -number, number * number):
+        assert type(derived) is float
     with pytest.raises(ParameterError, match="made of confidential counts") as refused:
         rational(number, "epsilon")
     assert "1.02" not in str(refused.value)
@@ -141,14 +141,14 @@ def test_the_risk_is_that_of_the_noise_the_table_would_get(name, neighbors):
     noises = [noise_of(name, epsilon, l1, l2) for epsilon in (0.3, 2)]
     for average in ("cells", "records"):
         expected = risk.dr_ha(table.to_numpy(), noises, average=average)
-        found = private.dp.dr_ha(BY, "ill", [0.3, 2], average=average, **options)
-        assert found.name == "dr_ha (confidential)"
-        assert found.index.name == "epsilon"
-        assert found.index.tolist() == [0.3, 2.0]
-        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+        risks = private.dp.dr_ha(BY, "ill", [0.3, 2], average=average, **options)
+        assert risks.name == "dr_ha (confidential)"
+        assert risks.index.name == "epsilon"
+        assert risks.index.tolist() == [0.3, 2.0]
+        assert risks.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
         single = private.dp.dr_ha(BY, "ill", 2, average=average, **options)
         assert isinstance(single, Confidential)
-        assert single == found.iloc[1]
+        assert single == risks.iloc[1]
 
 
 MEASURES = [
@@ -172,8 +172,8 @@ def test_every_measure_is_that_of_the_array_function(private, options):
     noises = [Geometric("0.4"), Geometric(3)]
     for average in ("cells", "records"):
         expected = risk.dr_ha(table, noises, average=average, **options)
-        found = private.dp.dr_ha(BY, "ill", [0.4, 3], average=average, **options)
-        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
+        risks = private.dp.dr_ha(BY, "ill", [0.4, 3], average=average, **options)
+        assert risks.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
         curve = private.dp.risk_curve(BY, "ill", [3, 0.4], **options)
         assert curve[average].tolist()[1:-1] == pytest.approx(expected.tolist(), rel=1e-9)
     cells = private.dp.dr_ha(BY, "ill", 3, average=None, **options)
@@ -182,19 +182,19 @@ def test_every_measure_is_that_of_the_array_function(private, options):
 
 
 def test_risks_of_single_cells_are_labelled(private):
-    one = private.dp.dr_ha(BY, "ill", 1, average=None)
-    assert isinstance(one, pd.Series)
-    assert one.name == "dr_ha (confidential)"
+    single = private.dp.dr_ha(BY, "ill", 1, average=None)
+    assert isinstance(single, pd.Series)
+    assert single.name == "dr_ha (confidential)"
     table = counted(BY, "ill")
-    assert one.index.tolist() == table.index.tolist()
-    assert one.index.names == BY
-    assert (one.isna() == (table.sum(axis=1) == 0)).all()
-    assert math.isnan(one[(7, "Aa")])
+    assert single.index.tolist() == table.index.tolist()
+    assert single.index.names == BY
+    assert (single.isna() == (table.sum(axis=1) == 0)).all()
+    assert math.isnan(single[(7, "Aa")])
     several = private.dp.dr_ha(BY, "ill", [0.1, 1], average=None)
     assert several.columns.tolist() == [0.1, 1.0]
     assert several.columns.name == "epsilon (confidential)"
-    pd.testing.assert_series_equal(several[1.0], one, check_names=False)
-    assert one.mean() == pytest.approx(private.dp.dr_ha(BY, "ill", 1))
+    pd.testing.assert_series_equal(several[1.0], single, check_names=False)
+    assert single.mean() == pytest.approx(private.dp.dr_ha(BY, "ill", 1))
 
 
 def test_nulls_are_a_label(private):
@@ -219,12 +219,12 @@ def test_several_sensitive_columns_count_per_cell(private, overall, joint, monke
     sizes = counted(BY, "ill").sum(axis=1).to_numpy()
     for average, weights in (("cells", sizes > 0), ("records", sizes)):
         expected = np.average(np.nan_to_num(cells), axis=1, weights=weights)
-        found = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=average, overall=overall)
-        assert found.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
+        risks = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=average, overall=overall)
+        assert risks.tolist() == pytest.approx(expected.tolist(), rel=1e-9)
         curve = private.dp.risk_curve(BY, ["ill", "job"], [0.2, 2], overall=overall)
         assert curve[average].tolist()[1:-1] == pytest.approx(expected.tolist(), rel=1e-9)
-    found = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=None, overall=overall)
-    np.testing.assert_allclose(found.to_numpy().T, cells, rtol=1e-9)
+    risks = private.dp.dr_ha(BY, ["ill", "job"], [0.2, 2], average=None, overall=overall)
+    np.testing.assert_allclose(risks.to_numpy().T, cells, rtol=1e-9)
     assert not np.isclose(each.max(axis=0), each[0]).all()  # both columns matter
 
 
@@ -244,15 +244,15 @@ def test_tables_with_more_labels_than_cells_are_answered(private):
 
 def test_simulated_risks_come_with_their_errors(private):
     exact = private.dp.dr_ha(BY, "ill", [0.5, 2])
-    found = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
-    assert found.columns.tolist() == ["risk", "standard_error"]
-    assert found.columns.name == "dr_ha (confidential)"
-    assert found.index.tolist() == [0.5, 2.0]
+    risks = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
+    assert risks.columns.tolist() == ["risk", "standard_error"]
+    assert risks.columns.name == "dr_ha (confidential)"
+    assert risks.index.tolist() == [0.5, 2.0]
     # fixed seed; beyond 5 standard errors lies less than one in a million
-    assert ((found["risk"] - exact).abs() < 5 * found["standard_error"]).all()
-    assert (found["standard_error"] < 0.01).all()
-    again = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
-    pd.testing.assert_frame_equal(found, again)
+    assert ((risks["risk"] - exact).abs() < 5 * risks["standard_error"]).all()
+    assert (risks["standard_error"] < 0.01).all()
+    repeated = private.dp.dr_ha(BY, "ill", [0.5, 2], method="monte_carlo", draws=400, rng=5)
+    pd.testing.assert_frame_equal(risks, repeated)
     cells = private.dp.dr_ha(BY, "ill", 2, average=None, method="monte_carlo", draws=50, rng=1)
     assert cells.index.names == BY
     assert cells.columns.tolist() == ["risk", "standard_error"]
@@ -273,9 +273,9 @@ def test_the_ends_of_a_curve_are_counted_by_hand(private):
         assert curve.index.tolist() == [0.0, 1.0, math.inf]
         assert curve.index.name == "epsilon"
         assert curve.columns.tolist() == ["cells", "records"]
-        same = present == 1
-        assert curve.loc[math.inf, "cells"] == pytest.approx(same.mean())
-        assert curve.loc[math.inf, "records"] == pytest.approx(sizes[same].sum() / sizes.sum())
+        homogeneous = present == 1
+        assert curve.loc[math.inf, "cells"] == pytest.approx(homogeneous.mean())
+        assert curve.loc[math.inf, "records"] == pytest.approx(sizes[homogeneous].sum() / sizes.sum())
         # as epsilon goes to 0, each of m labels alone is seen with probability 1/2 to the power of 3
         assert curve.loc[0.0, "cells"] == pytest.approx((present / 8).mean())
         assert curve.loc[0.0, "records"] == pytest.approx(np.average(present / 8, weights=sizes))
@@ -317,8 +317,8 @@ def test_truncated_noise_is_that_within_both_bounds():
     )
     assert released.scale > 12  # so that the upper bound matters
     expected = risk.dr_ha(counted(BY, "ill", few).to_numpy(), released)
-    found = private.dp.dr_ha(BY, "ill", 0.1, mechanism="gaussian", delta=1e-3, bounding="truncated")
-    assert found == pytest.approx(expected, rel=1e-6)
+    value = private.dp.dr_ha(BY, "ill", 0.1, mechanism="gaussian", delta=1e-3, bounding="truncated")
+    assert value == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_curve_has_51_epsilons_and_is_in_order(private):
@@ -350,11 +350,11 @@ def test_the_chosen_epsilon_is_the_last_that_keeps_the_risk(average, options):
     assert chosen == sorted(chosen)
     for epsilon, most in zip(chosen, (0.3, 0.5, 0.9), strict=True):
         assert isinstance(epsilon, Confidential)
-        here, beyond = private.dp.dr_ha(
+        below, beyond = private.dp.dr_ha(
             BY, "ill", [epsilon, epsilon * 1.001], average=average, measure=options.get("measure", "local"),
             mechanism=options.get("mechanism", "geometric"),
         )  # fmt: skip
-        assert here <= most < beyond
+        assert below <= most < beyond
     left = private.dp.budget.left
     with pytest.raises(ParameterError, match=r"epsilon=round\(epsilon, 1\)"):
         private.dp.crosstab(BY, "ill", epsilon=chosen[0])  # it would be published with the table
@@ -368,8 +368,8 @@ def test_a_closed_form_of_the_chosen_epsilon():
     """One record alone: geometric noise hides it, or shows another label, with r / (1 + r) each."""
     private = protect(alone(["flu"]))
     most = 0.5
-    found = private.dp.choose_epsilon(BY, "ill", most)
-    r = math.exp(-float(found))
+    chosen = private.dp.choose_epsilon(BY, "ill", most)
+    r = math.exp(-float(chosen))
     assert (1 / (1 + r)) ** 3 == pytest.approx(most, abs=1e-5)
 
 
@@ -400,9 +400,9 @@ def test_where_none_will_do_it_is_refused_without_a_number_of_the_data():
 
 
 def test_utility_is_the_distance_of_each_marginal(private):
-    found = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
-    assert found.index.names == ["order", "marginal"]
-    assert found.index.tolist() == [
+    distances = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
+    assert distances.index.names == ["order", "marginal"]
+    assert distances.index.tolist() == [
         (1, "age"),
         (1, "town"),
         (1, "ill"),
@@ -411,10 +411,10 @@ def test_utility_is_the_distance_of_each_marginal(private):
         (2, "town × ill"),
         (3, "age × town × ill"),
     ]
-    assert found.columns.tolist() == [*product(("tvd", "standard_error"), (0.1, 2.0))]
-    assert found.columns.names[1] == "epsilon"
+    assert distances.columns.tolist() == [*product(("tvd", "standard_error"), (0.1, 2.0))]
+    assert distances.columns.names[1] == "epsilon"
     cells = {"age": 10, "town": 3, "ill": 3}
-    for (_, name), row in found.iterrows():
+    for (_, name), row in distances.iterrows():
         axes = name.split(" × ")
         full = counted(["age", "town"], "ill").stack().rename_axis(["age", "town", "ill"])
         margin = full.groupby(axes, sort=False).sum().to_numpy()
@@ -423,16 +423,16 @@ def test_utility_is_the_distance_of_each_marginal(private):
             expected, error = total_variation(margin, Geometric(str(epsilon)), pieces, draws=300, rng=9)
             spread = math.hypot(error, row["standard_error", epsilon])
             assert row["tvd", epsilon] == pytest.approx(expected, abs=5 * spread)
-    again = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
-    pd.testing.assert_frame_equal(found, again)
+    repeated = private.dp.utility(["age", "town", "ill"], epsilon=[0.1, 2], draws=300, rng=4)
+    pd.testing.assert_frame_equal(distances, repeated)
 
 
 def test_utility_takes_the_declared_roles_and_orders_by_default(private):
-    found = private.dp.utility(epsilon=1, draws=2, order=1, rng=1)
-    assert found.index.get_level_values(1).tolist() == ["age", "town", "sex", "ill", "job", "one"]
+    distances = private.dp.utility(epsilon=1, draws=2, order=1, rng=1)
+    assert distances.index.get_level_values(1).tolist() == ["age", "town", "sex", "ill", "job", "one"]
     pair = private.dp.utility(["age", "sex"], epsilon=1, draws=2, rng=1)
     assert pair.index.get_level_values("order").tolist() == [1, 1, 2]
-    assert found.attrs == {
+    assert distances.attrs == {
         "dp": {
             "confidential": "utility",
             "mechanism": "geometric",
@@ -442,23 +442,23 @@ def test_utility_takes_the_declared_roles_and_orders_by_default(private):
 
 
 def test_tradeoff_puts_risk_and_distance_side_by_side(private):
-    found = private.dp.tradeoff(
+    table = private.dp.tradeoff(
         BY, "ill", [10, 0.1, 1], max_risk=0.24, max_tvd=0.06, order=(1, 3), draws=200, rng=2
     )
-    assert found.index.tolist() == [0.1, 1.0, 10.0]
-    assert found.columns.tolist() == ["risk", "tvd 1-way", "tvd 3-way", "recommended"]
-    assert found["risk"].tolist() == private.dp.dr_ha(BY, "ill", [0.1, 1, 10]).tolist()
+    assert table.index.tolist() == [0.1, 1.0, 10.0]
+    assert table.columns.tolist() == ["risk", "tvd 1-way", "tvd 3-way", "recommended"]
+    assert table["risk"].tolist() == private.dp.dr_ha(BY, "ill", [0.1, 1, 10]).tolist()
     by_marginal = private.dp.utility(["age", "town", "ill"], (1, 3), [0.1, 1, 10], draws=200, rng=6)
     mean = by_marginal["tvd"].groupby(level="order").mean().T
     for order in (1, 3):
         # the standard error of each marginal is below 0.01
-        assert found[f"tvd {order}-way"].tolist() == pytest.approx(mean[order].tolist(), abs=0.03)
-    kept = (found["risk"] <= 0.24) & (found["tvd 1-way"] <= 0.06) & (found["tvd 3-way"] <= 0.06)
-    assert found["recommended"].tolist() == kept.tolist()
-    assert found["recommended"].dtype == bool
-    both = private.dp.tradeoff(BY, ["ill", "job"], [1], draws=2, rng=1, overall="sum", average="records")
+        assert table[f"tvd {order}-way"].tolist() == pytest.approx(mean[order].tolist(), abs=0.03)
+    recommended = (table["risk"] <= 0.24) & (table["tvd 1-way"] <= 0.06) & (table["tvd 3-way"] <= 0.06)
+    assert table["recommended"].tolist() == recommended.tolist()
+    assert table["recommended"].dtype == bool
+    joint = private.dp.tradeoff(BY, ["ill", "job"], [1], draws=2, rng=1, overall="sum", average="records")
     expected = private.dp.dr_ha(BY, ["ill", "job"], 1, overall="sum", average="records")
-    assert both["risk"].tolist() == pytest.approx([expected])
+    assert joint["risk"].tolist() == pytest.approx([expected])
     default = private.dp.tradeoff("sex", "ill", draws=2, rng=1)
     assert default.index.tolist() == pytest.approx(np.logspace(-2, 2, 17).tolist())
     assert default.columns.tolist() == ["risk", "tvd 1-way", "tvd 2-way", "recommended"]
@@ -470,30 +470,38 @@ def test_tradeoff_puts_risk_and_distance_side_by_side(private):
 @pytest.mark.parametrize("by", [["age", "town", "sex"], ["age"]], ids=str)
 def test_homogeneous_cells_are_those_that_pandas_counts(private, by):
     groups = PEOPLE.groupby(by[0] if len(by) == 1 else by)["ill"]
-    records, kinds, most = groups.size(), groups.nunique(), groups.agg(lambda one: one.value_counts().max())
-    found = private.dp.homogeneity(by, "ill", top=7)
-    same = kinds == 1
-    assert found.summary.index.tolist() == ["homogeneous", "heterogeneous", "all"]
-    assert found.summary["cells"].tolist() == [same.sum(), (~same).sum(), len(same)]
-    assert found.summary["records"].tolist() == [records[same].sum(), records[~same].sum(), len(PEOPLE)]
-    assert found.summary["share of records"].tolist() == pytest.approx(
-        [records[same].sum() / 160, records[~same].sum() / 160, 1.0]
+    records, kinds, most = (
+        groups.size(),
+        groups.nunique(),
+        groups.agg(lambda labels: labels.value_counts().max()),
+    )
+    result = private.dp.homogeneity(by, "ill", top=7)
+    homogeneous = kinds == 1
+    assert result.summary.index.tolist() == ["homogeneous", "heterogeneous", "all"]
+    assert result.summary["cells"].tolist() == [homogeneous.sum(), (~homogeneous).sum(), len(homogeneous)]
+    assert result.summary["records"].tolist() == [
+        records[homogeneous].sum(),
+        records[~homogeneous].sum(),
+        len(PEOPLE),
+    ]
+    assert result.summary["share of records"].tolist() == pytest.approx(
+        [records[homogeneous].sum() / 160, records[~homogeneous].sum() / 160, 1.0]
     )
     ranked = sorted(zip(-(most / records), -records, strict=True))[:7]
-    assert (-found.exposed["share"]).tolist() == pytest.approx([share for share, _ in ranked])
-    assert (-found.exposed["records"]).tolist() == [size for _, size in ranked]
-    for cell, row in found.exposed.iterrows():
+    assert (-result.exposed["share"]).tolist() == pytest.approx([share for share, _ in ranked])
+    assert (-result.exposed["records"]).tolist() == [size for _, size in ranked]
+    for cell, row in result.exposed.iterrows():
         assert row["records"] == records[cell]
         assert (groups.get_group(cell) == row["label"]).mean() == row["share"]
-    assert found.exposed.index.names == by
-    assert repr(found).startswith("CONFIDENTIAL")
+    assert result.exposed.index.names == by
+    assert repr(result).startswith("CONFIDENTIAL")
 
 
 def test_exposed_labels_may_be_null():
     private = protect(PEOPLE.assign(job=pd.array([None] * 160, dtype=object)))
-    found = private.dp.homogeneity("sex", "job")
-    assert found.exposed["label"].isna().all()
-    assert found.summary.loc["homogeneous", "cells"] == 2
+    result = private.dp.homogeneity("sex", "job")
+    assert result.exposed["label"].isna().all()
+    assert result.summary.loc["homogeneous", "cells"] == 2
 
 
 # ---------------------------------------------------------------- repeated publications
@@ -501,42 +509,42 @@ def test_exposed_labels_may_be_null():
 
 def per_record(frame, by, sensitive, noise, overall="max") -> pd.Series:
     """The risk of the cell that holds each record."""
-    found = None
+    total = None
     for name in sensitive:
         cells = pd.Series(
             risk.dr_ha(risk.Cells.of(counted(by, name, frame).to_numpy()), noise, average=None),
             index=counted(by, name, frame).index,
             name="risk",
         )
-        one = frame[by].merge(cells.reset_index(), on=by, how="left")["risk"]
-        found = one if found is None else (np.maximum(found, one) if overall == "max" else found + one)
-    return found
+        risks = frame[by].merge(cells.reset_index(), on=by, how="left")["risk"]
+        total = risks if total is None else (np.maximum(total, risks) if overall == "max" else total + risks)
+    return total
 
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("average", ["cells", "records"])
 @pytest.mark.parametrize("overall", ["max", "sum"])
 def test_publications_add_up_over_the_cells_that_hold_a_record(private, overall, average):
-    asked = [
+    publications = [
         (["age"], ["ill"], "0.1"),
         (["age", "town"], ["ill"], "0.1"),
         (["sex", "age"], ["job", "ill"], "0.1"),
     ]
-    found = private.dp.repeated_risk(
-        [{"by": by, "sensitive": sensitive, "epsilon": float(e)} for by, sensitive, e in asked],
+    table = private.dp.repeated_risk(
+        [{"by": by, "sensitive": sensitive, "epsilon": float(e)} for by, sensitive, e in publications],
         overall=overall,
         average=average,
     )
-    assert found.index.tolist() == [1, 2, 3]
-    assert found.index.name == "publication"
-    assert found.columns.name == "confidential"
-    assert found["cohort"].tolist() == [1, 1, 1]
-    assert found["by"].tolist() == ["age", "age, town", "sex, age"]
-    assert found["sensitive"].tolist() == ["ill", "ill", "job, ill"]
-    assert found["epsilon_so_far"].tolist() == [0.1, 0.2, 0.3]  # not 0.30000000000000004
-    assert found["delta_so_far"].tolist() == [0, 0, 0]
+    assert table.index.tolist() == [1, 2, 3]
+    assert table.index.name == "publication"
+    assert table.columns.name == "confidential"
+    assert table["cohort"].tolist() == [1, 1, 1]
+    assert table["by"].tolist() == ["age", "age, town", "sex, age"]
+    assert table["sensitive"].tolist() == ["ill", "ill", "job, ill"]
+    assert table["epsilon_so_far"].tolist() == [0.1, 0.2, 0.3]  # not 0.30000000000000004
+    assert table["delta_so_far"].tolist() == [0, 0, 0]
     total, union = 0.0, []
-    for number, (by, sensitive, _) in enumerate(asked, 1):
+    for number, (by, sensitive, _) in enumerate(publications, 1):
         noise = Geometric(Fraction(number, 10))
         each = per_record(PEOPLE, by, sensitive, noise, overall)
         total = np.maximum(total, each) if overall == "max" else total + each
@@ -546,15 +554,15 @@ def test_publications_add_up_over_the_cells_that_hold_a_record(private, overall,
                 expected = values.mean()
             else:  # all records of a cell have one risk
                 expected = values.groupby([PEOPLE[name] for name in cells]).first().mean()
-            assert found.loc[number, column] == pytest.approx(expected, rel=1e-9), (number, column)
+            assert table.loc[number, column] == pytest.approx(expected, rel=1e-9), (number, column)
     if average == "records":
-        assert found["overall"].is_monotonic_increasing
+        assert table["overall"].is_monotonic_increasing
 
 
 def test_cohorts_are_apart(private):
     newer = people(90, 8)
     other = protect(newer)
-    found = private.dp.repeated_risk(
+    table = private.dp.repeated_risk(
         [
             {"by": "age", "sensitive": "ill", "epsilon": 0.5},
             {"by": "age", "sensitive": "ill", "epsilon": 0.25, "frame": other},
@@ -562,16 +570,16 @@ def test_cohorts_are_apart(private):
             {"by": BY, "sensitive": "ill", "epsilon": 0.5, "frame": other},
         ]
     )
-    assert found["cohort"].tolist() == [1, 2, 1, 2]
-    assert found["epsilon_so_far"].tolist() == [0.5, 0.25, 1.0, 0.75]
-    assert found.loc[2, "risk"] == pytest.approx(other.dp.dr_ha("age", "ill", 0.25))
-    assert found.loc[3, "risk"] == pytest.approx(private.dp.dr_ha("age", "ill", 1))
-    both = private.dp.dr_ha("age", "ill", [0.5, 1], average=None)
-    assert found.loc[3, "overall"] == pytest.approx(both.max(axis=1).mean())
+    assert table["cohort"].tolist() == [1, 2, 1, 2]
+    assert table["epsilon_so_far"].tolist() == [0.5, 0.25, 1.0, 0.75]
+    assert table.loc[2, "risk"] == pytest.approx(other.dp.dr_ha("age", "ill", 0.25))
+    assert table.loc[3, "risk"] == pytest.approx(private.dp.dr_ha("age", "ill", 1))
+    risks = private.dp.dr_ha("age", "ill", [0.5, 1], average=None)
+    assert table.loc[3, "overall"] == pytest.approx(risks.max(axis=1).mean())
     alone = other.dp.repeated_risk(
         [{"by": by, "sensitive": "ill", "epsilon": epsilon} for by, epsilon in (("age", 0.25), (BY, 0.5))]
     )
-    assert found["overall"].iloc[[1, 3]].tolist() == pytest.approx(alone["overall"].tolist())
+    assert table["overall"].iloc[[1, 3]].tolist() == pytest.approx(alone["overall"].tolist())
 
 
 def test_what_is_spent_already_may_count():
@@ -580,11 +588,11 @@ def test_what_is_spent_already_may_count():
     assert private.dp.repeated_risk(publication, spent=True)["epsilon_so_far"].tolist() == [1 / 6]
     private.dp.count(epsilon="1/3")
     private.dp.mean("score", epsilon="1/6", delta=1e-3, mechanism="gaussian")
-    found = private.dp.repeated_risk(publication, spent=True)
-    assert found["epsilon_so_far"].tolist() == [2 / 3]
-    assert found["delta_so_far"].tolist() == [1e-3]
+    table = private.dp.repeated_risk(publication, spent=True)
+    assert table["epsilon_so_far"].tolist() == [2 / 3]
+    assert table["delta_so_far"].tolist() == [1e-3]
     # geometric noise takes no delta: that of the epsilon
-    assert found["risk"].tolist() == pytest.approx([private.dp.dr_ha("age", "ill", "2/3")])
+    assert table["risk"].tolist() == pytest.approx([private.dp.dr_ha("age", "ill", "2/3")])
     assert private.dp.repeated_risk(publication)["epsilon_so_far"].tolist() == [1 / 6]
     gaussian = private.dp.repeated_risk([{**publication[0], "delta": 1e-3}], spent=True, mechanism="gaussian")
     expected = private.dp.dr_ha("age", "ill", "2/3", mechanism="gaussian", delta=2e-3)
@@ -743,11 +751,11 @@ def test_unknown_keywords_are_type_errors(private):
 
 def test_frames_that_share_a_budget_are_no_cohorts():
     budget = Budget(9)
-    one = PEOPLE.dp.protect(DOMAIN, budget=budget)
-    two = one.dp.query("age > 1")
+    first = PEOPLE.dp.protect(DOMAIN, budget=budget)
+    second = first.dp.query("age > 1")
     publication = {"by": "age", "sensitive": "ill", "epsilon": 1}
     with pytest.raises(ParameterError, match="budget"):
-        one.dp.repeated_risk([publication, {**publication, "frame": two}])
+        first.dp.repeated_risk([publication, {**publication, "frame": second}])
 
 
 def test_tables_that_are_too_large_are_refused():
@@ -841,8 +849,8 @@ def test_pictures_are_of_these_frames_alone(private):
     assert "CONFIDENTIAL" in " ".join(
         text.get_text() for text in [axes.title, *axes.figure.texts, *axes.texts]
     )
-    _, given = plt.subplots()
-    assert private.dp.tradeoff("age", "ill", draws=2).dp.plot(ax=given) is given
+    _, target = plt.subplots()
+    assert private.dp.tradeoff("age", "ill", draws=2).dp.plot(ax=target) is target
     private.dp.utility(["age", "ill"], draws=2).dp.plot()
     plt.close("all")
     with pytest.raises(MetadataError):
@@ -854,8 +862,8 @@ def test_pictures_are_of_these_frames_alone(private):
 
 def again(table, noise) -> float:
     """The expected risk of released counts, by their records."""
-    seen = np.maximum(np.rint(table.to_numpy()), 0).astype(int)
-    return risk.dr_ha(risk.Cells.of(seen), noise, "expected", "records")
+    counts = np.maximum(np.rint(table.to_numpy()), 0).astype(int)
+    return risk.dr_ha(risk.Cells.of(counts), noise, "expected", "records")
 
 
 def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
@@ -876,10 +884,10 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
         again(fourth, Geometric(14)),
     ]
     reached = np.maximum.accumulate(own)
-    found = budget.entries["cumulative_dr_ha"]
-    assert found.isna().tolist() == [True] + [False] * 6
+    risks = budget.entries["cumulative_dr_ha"]
+    assert risks.isna().tolist() == [True] + [False] * 6
     order = [0, 0, 0, 1, 2, 3]
-    assert found.tolist()[1:] == pytest.approx([reached[place] for place in order], rel=1e-6)
+    assert risks.tolist()[1:] == pytest.approx([reached[position] for position in order], rel=1e-6)
     assert own[2] < reached[2]  # the third table alone would be lower
     assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1)))
     assert budget.spent == (14.0, 2e-3)
@@ -889,16 +897,16 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
 
 
 def test_the_risks_of_a_release_and_of_all_that_was_spent_are_computed_at_once(monkeypatch):
-    private, asked, computed = protect(epsilon=9), [], risk.dr_ha
+    private, sizes, computed = protect(epsilon=9), [], risk.dr_ha
 
     def counted(cells, noises, *more):
-        asked.append(len(noises))
+        sizes.append(len(noises))
         return computed(cells, noises, *more)
 
     monkeypatch.setattr(risk, "dr_ha", counted)
     for _ in range(3):
         private.dp.crosstab(BY, "ill", epsilon=1)
-    assert asked == [1, 2, 2]  # the first release is all that was spent
+    assert sizes == [1, 2, 2]  # the first release is all that was spent
 
 
 def test_the_first_table_with_a_risk_imports_no_large_package():
@@ -967,10 +975,10 @@ def test_classic_noise_is_analytic_where_the_losses_add_up_to_more_than_one():
     noise = {"delta": 1e-3, "mechanism": "gaussian", "calibration": "classic"}
     private.dp.crosstab(BY, "ill", epsilon=0.7, **noise)
     table = private.dp.crosstab(BY, "ill", epsilon=0.9, **noise, rng=3)
-    seen = np.clip(np.rint(table.to_numpy()), 0, None)
-    wanted = risk.dr_ha(seen, Gaussian(1.6, 2e-3, 1), "expected", "records")
+    counts = np.clip(np.rint(table.to_numpy()), 0, None)
+    expected = risk.dr_ha(counts, Gaussian(1.6, 2e-3, 1), "expected", "records")
     first, second = private.dp.budget.entries["cumulative_dr_ha"]
-    assert second == pytest.approx(max(first, wanted), rel=1e-6)
+    assert second == pytest.approx(max(first, expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("broken", ["dr_ha", "expected_cost"])
@@ -1032,17 +1040,17 @@ def two_columns(cells, labels, **options):
 @pytest.mark.parametrize("noise", [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-3}])
 def test_clamped_counts_are_clamped_at_the_number_of_rows_too(noise, attack):
     private = two_columns("xxx", "aab", neighbors="replace_one")
-    found = private.dp.dr_ha("g", "y", 0.5, attack=attack, bounding="clamp", **noise)
+    clamped = private.dp.dr_ha("g", "y", 0.5, attack=attack, bounding="clamp", **noise)
     free = private.dp.dr_ha("g", "y", 0.5, attack=attack, **noise)
     simulated = private.dp.dr_ha(
         "g", "y", 0.5, attack=attack, bounding="clamp", method="monte_carlo", draws=20_000, rng=5, **noise
     )
     value, error = simulated.iloc[0]
-    assert abs(found - value) < 4.5 * error
+    assert abs(clamped - value) < 4.5 * error
     if attack == "plurality" and "delta" not in noise:  # memoryless noise, as it reads
-        assert found == pytest.approx(free, rel=1e-12)
+        assert clamped == pytest.approx(free, rel=1e-12)
     if attack == "probabilistic":
-        assert abs(found - free) > 1e-4
+        assert abs(clamped - free) > 1e-4
 
 
 def test_simulation_of_a_frame_fits_what_the_exact_risk_fits():
@@ -1129,8 +1137,8 @@ def test_a_range_is_recommended_where_both_limits_are_met(private):
 def test_a_sum_of_risks_may_be_limited_above_one(private):
     chosen = private.dp.choose_epsilon(BY, ["ill", "job"], 1.2, overall="sum")
     if math.isfinite(chosen):
-        here, beyond = private.dp.dr_ha(BY, ["ill", "job"], [chosen, chosen * 1.001], overall="sum")
-        assert here <= 1.2 < beyond
+        below, beyond = private.dp.dr_ha(BY, ["ill", "job"], [chosen, chosen * 1.001], overall="sum")
+        assert below <= 1.2 < beyond
     with pytest.raises(ParameterError, match=r"'max_risk' must be strictly between 0 and 1 \(got 1.2\)"):
         private.dp.choose_epsilon(BY, ["ill", "job"], 1.2)
 
@@ -1164,8 +1172,8 @@ def test_no_confidential_number_is_published_or_printed(private):
 
 def test_a_tradeoff_of_classic_noise_ends_below_one():
     noise = {"mechanism": "gaussian", "calibration": "classic", "delta": 1e-3}
-    found = protect(delta=0.5).dp.tradeoff("sex", "ill", draws=2, rng=1, **noise)
-    assert found.index[-1] == pytest.approx(0.999)
+    table = protect(delta=0.5).dp.tradeoff("sex", "ill", draws=2, rng=1, **noise)
+    assert table.index[-1] == pytest.approx(0.999)
 
 
 @pytest.mark.parametrize("noise", [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 0.5}])

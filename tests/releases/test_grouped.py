@@ -49,17 +49,17 @@ def private():
     return pdprivacy.protect(FRAME, DOMAIN, epsilon=10**9)
 
 
-def same(found, expected, tolerance=1e-2):
+def same(actual, expected, tolerance=1e-2):
     """Whether a nearly exact release has the labels of pandas in its order, and its numbers."""
-    assert list(found.index) == list(expected.index)
-    assert list(found.index.names) == list(expected.index.names)
-    if isinstance(found, pd.DataFrame):
-        assert list(found.columns) == list(expected.columns)
-        assert list(found.columns.names) == list(expected.columns.names)
+    assert list(actual.index) == list(expected.index)
+    assert list(actual.index.names) == list(expected.index.names)
+    if isinstance(actual, pd.DataFrame):
+        assert list(actual.columns) == list(expected.columns)
+        assert list(actual.columns.names) == list(expected.columns.names)
     np.testing.assert_allclose(
-        found.to_numpy(np.float64), expected.to_numpy(np.float64), rtol=tolerance, atol=tolerance
+        actual.to_numpy(np.float64), expected.to_numpy(np.float64), rtol=tolerance, atol=tolerance
     )
-    assert found.dp.verify()
+    assert actual.dp.verify()
 
 
 # ---------------------------------------------------------------- shapes and numbers of pandas
@@ -124,26 +124,26 @@ def test_groups_take_no_attribute(private):
 
 
 def test_quantiles_of_groups_lie_between_the_records_around_the_rank(private):
-    found = private.dp.groupby("region").quantile("pay", [0.25, 0.5], **EXACT)["pay"]
-    for (region, q), value in found.items():
+    quantiles = private.dp.groupby("region").quantile("pay", [0.25, 0.5], **EXACT)["pay"]
+    for (region, q), value in quantiles.items():
         records = np.sort(FRAME.loc[FRAME["region"] == region, "pay"])
         rank = q * len(records)
         assert abs(np.searchsorted(records, value) - rank) <= 1, (region, q)
 
 
 def test_modes_of_groups_are_the_labels_with_the_most_records(private):
-    found = private.dp.groupby("region").mode(["grade", "ill"], **EXACT)
+    modes = private.dp.groupby("region").mode(["grade", "ill"], **EXACT)
     expected = FRAME.groupby("region")[["grade", "ill"]].agg(lambda cells: cells.mode()[0])
-    assert found.to_numpy().tolist() == expected.to_numpy().tolist()
-    assert list(found.index) == list(expected.index)
+    assert modes.to_numpy().tolist() == expected.to_numpy().tolist()
+    assert list(modes.index) == list(expected.index)
 
 
 def test_proportions_of_groups_are_means_of_an_indicator(private):
-    found = private.dp.groupby("region").proportion("grade", "b", **EXACT)
+    shares = private.dp.groupby("region").proportion("grade", "b", **EXACT)
     known = FRAME.dropna(subset="grade")
     expected = (known["grade"] == "b").groupby(known["region"]).mean().to_frame("b")
-    same(found, expected.rename_axis(columns="grade"))
-    assert found.dp.metadata.statistic == "proportion"
+    same(shares, expected.rename_axis(columns="grade"))
+    assert shares.dp.metadata.statistic == "proportion"
 
 
 def test_null_labels_of_groups_can_be_left_out(private):
@@ -158,13 +158,13 @@ def test_null_labels_of_groups_can_be_left_out(private):
 
 def test_every_declared_group_is_there_with_or_without_records(private):
     groups = private.dp.groupby(["grade", "ill"])
-    for found in (
+    for table in (
         groups.std("pay", epsilon=1),
         groups.agg(["mean", "sum"], "pay", epsilon=1),
         groups.median("pay", epsilon=1),
         groups.mode("region", epsilon=1),
     ):
-        assert len(found) == 8  # a, b, c and null, by two
+        assert len(table) == 8  # a, b, c and null, by two
     assert groups.value_counts("region", epsilon=1).size == 24
 
 
@@ -179,11 +179,11 @@ def test_aggregates_of_the_frame_are_shaped_as_those_of_pandas(private):
         {"age": ["mean", "sum"], "pay": ["var", "sum"]},
     ):
         columns = None if isinstance(func, dict) else NUMBERS
-        found = private.dp.agg(func, columns, **EXACT)
+        table = private.dp.agg(func, columns, **EXACT)
         expected = numbers.agg(func)
         if isinstance(func, dict) and isinstance(expected, pd.DataFrame):
-            expected = expected.reindex(found.index)  # pandas orders such rows by release
-        same(found, expected)
+            expected = expected.reindex(table.index)  # pandas orders such rows by release
+        same(table, expected)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ def test_pivot_tables_are_shaped_as_those_of_pandas(words):
     frame = FRAME.assign(grade=FRAME["grade"].fillna("c"))
     domain = DOMAIN.replace(Column("grade", "category", categories=("a", "b", "c")))
     private = pdprivacy.protect(frame, domain, epsilon=10**9)
-    found = private.dp.pivot_table(**words, **EXACT)
-    same(found, pd.pivot_table(frame, **words))
+    table = private.dp.pivot_table(**words, **EXACT)
+    same(table, pd.pivot_table(frame, **words))
     kinds = words.get("aggfunc", "mean")
-    assert found.dp.metadata.statistic == (kinds if isinstance(kinds, str) else "agg")
+    assert table.dp.metadata.statistic == (kinds if isinstance(kinds, str) else "agg")
 
 
 def test_a_pivot_table_is_the_grouped_statistic_unstacked(private):
@@ -213,15 +213,15 @@ def test_a_pivot_table_is_the_grouped_statistic_unstacked(private):
     groups = private.dp.groupby(["region", "grade"]).sum("pay", epsilon=1, rng=3)
     assert table.to_numpy().ravel().tolist() == groups["pay"].tolist()
     for name in ("standard_error", "lower", "upper"):
-        one, other = (x.dp.interval()[name].to_numpy().ravel() for x in (table, groups))
-        np.testing.assert_allclose(one, other)
+        of_table, of_groups = (x.dp.interval()[name].to_numpy().ravel() for x in (table, groups))
+        np.testing.assert_allclose(of_table, of_groups)
     assert table.dp.metadata.scale == groups.dp.metadata.scale
 
 
 def test_numbers_of_labels_are_those_of_pandas(private):
-    found = private.dp.nunique(["region", "grade", "ill"], **EXACT)
-    same(found, FRAME[["region", "grade", "ill"]].nunique())
-    assert found.dtype == np.int64
+    counts = private.dp.nunique(["region", "grade", "ill"], **EXACT)
+    same(counts, FRAME[["region", "grade", "ill"]].nunique())
+    assert counts.dtype == np.int64
 
 
 # ---------------------------------------------------------------- one charge
@@ -284,7 +284,9 @@ def occurring(cells):
 
 def tables(most):
     return [
-        list(one) for size in range(most + 1) for one in itertools.combinations_with_replacement(CELLS, size)
+        list(records)
+        for size in range(most + 1)
+        for records in itertools.combinations_with_replacement(CELLS, size)
     ]
 
 
@@ -294,20 +296,20 @@ def test_the_number_of_labels_moves_as_far_as_is_stated(neighbors, most):
     """Over all tables of up to three records, and all units of up to ``most`` records."""
     column = Column("x", "category", True, categories=LETTERS)
     (part,) = Distinct((column,), (Fraction(1),), Scope(neighbors, None, contribution=most)).parts
-    held, moved = {}, 0
+    numbers, moved = {}, 0
     for table in tables(3):
         for unit in tables(min(most, 3)):
-            held[tuple(map(str, [*table, *unit]))] = number = occurring([*table, *unit])
+            numbers[tuple(map(str, [*table, *unit]))] = number = occurring([*table, *unit])
             if neighbors == "add_remove":
                 moved = max(moved, abs(number - occurring(table)))
         if neighbors == "replace_one":
             # a unit is replaced by one with as many records
             for size in range(min(most, 3) + 1):
-                found = [
+                counts = [
                     occurring([*table, *unit])
                     for unit in itertools.combinations_with_replacement(CELLS, size)
                 ]
-                moved = max(moved, max(found) - min(found))
+                moved = max(moved, max(counts) - min(counts))
     assert moved == part.l1 == min(most * sensitivity.nunique(neighbors=neighbors), len(LETTERS))
 
 
@@ -343,24 +345,24 @@ def test_selections_by_group_lose_at_most_the_charge(name):
     draw = np.random.default_rng(3)
     release, largest = SELECTIONS[name], {}
     for _ in range(12):
-        table = [RECORDS[place] for place in draw.integers(0, len(RECORDS), 4)]
-        one, other, third, fourth = (RECORDS[place] for place in draw.integers(0, len(RECORDS), 4))
+        table = [RECORDS[position] for position in draw.integers(0, len(RECORDS), 4)]
+        first, second, third, fourth = (RECORDS[position] for position in draw.integers(0, len(RECORDS), 4))
         pairs = {
-            "add_remove": (held(table), held([*table, one])),
-            "replace_one": tuple(held([*table, x], neighbors="replace_one") for x in (one, other)),
+            "add_remove": (held(table), held([*table, first])),
+            "replace_one": tuple(held([*table, x], neighbors="replace_one") for x in (first, second)),
             "unit": tuple(
                 held([*table, *unit], ["a", "b", "c", "d", *["own"] * len(unit)])
-                for unit in ([], [one, other])
+                for unit in ([], [first, second])
             ),
             "unit, replace_one": tuple(
                 held([*table, *unit], ["a", "b", "c", "d", "own", "own"], neighbors="replace_one")
-                for unit in ([one, other], [third, fourth])
+                for unit in ([first, second], [third, fourth])
             ),
         }
         for setting, frames in pairs.items():
-            found = loss_of(*frames, release)
-            assert found.kept, (setting, table, one, other, found)
-            largest[setting] = max(largest.get(setting, 0.0), found.epsilon)
+            loss = loss_of(*frames, release)
+            assert loss.kept, (setting, table, first, second, loss)
+            largest[setting] = max(largest.get(setting, 0.0), loss.epsilon)
     assert min(largest.values()) > 0.1, largest
 
 
@@ -373,12 +375,12 @@ def test_a_record_that_moves_to_another_group_loses_in_both(name, least):
     lost = {"stays": 0.0, "moves": 0.0}
     records = list(itertools.product((0, 3), ("u", "v"), ("yes", "no")))
     for table in ([(0, "u", None), (3, "v", None)], [(3, "u", "no"), (0, "v", "yes")] * 2):
-        for one, other in itertools.combinations(records, 2):
-            frames = [held([*table, record], neighbors="replace_one") for record in (one, other)]
-            found = loss_of(*frames, SELECTIONS[name])
-            assert found.kept
-            way = "moves" if one[1] != other[1] else "stays"
-            lost[way] = max(lost[way], found.epsilon)
+        for first, second in itertools.combinations(records, 2):
+            frames = [held([*table, record], neighbors="replace_one") for record in (first, second)]
+            loss = loss_of(*frames, SELECTIONS[name])
+            assert loss.kept
+            way = "moves" if first[1] != second[1] else "stays"
+            lost[way] = max(lost[way], loss.epsilon)
     assert lost["moves"] >= max(lost["stays"], least), lost
 
 
@@ -387,7 +389,7 @@ def test_the_sensitivity_of_quantiles_by_group_is_that_of_records_that_come_and_
     key = (Column("g", "category", categories=("u", "v")),)
     column = ladder(Column("x", "integer", lower=0, upper=9), "quantile")
     end = {0: "lower", 1: "upper"}.get(q)
-    one = Fraction(1) if end else max(q, 1 - q)
+    single = Fraction(1) if end else max(q, 1 - q)
     for neighbors, contribution, times in (
         ("add_remove", 1, 1),
         ("add_remove", 3, 3),
@@ -395,7 +397,7 @@ def test_the_sensitivity_of_quantiles_by_group_is_that_of_records_that_come_and_
         ("replace_one", 3, 6),
     ):
         scope = Scope(neighbors, None, contribution=contribution)
-        assert Quantile(column, Fraction(q), scope, Fraction(1), end, key).sensitivity == times * one
+        assert Quantile(column, Fraction(q), scope, Fraction(1), end, key).sensitivity == times * single
 
 
 # ---------------------------------------------------------------- ranks
@@ -414,9 +416,9 @@ def test_ranks_of_a_group_are_those_of_its_records(seed):
         }
     )
     key = Column("g", "category", categories=("u", "v", "w"))
-    found = PandasEngine(frame).grouped_ranks(NUMBER, (key,), "groupby")
-    assert len(found) == 3
-    for label, ranks in zip(("u", "v", "w"), found, strict=True):
+    groups = PandasEngine(frame).grouped_ranks(NUMBER, (key,), "groupby")
+    assert len(groups) == 3
+    for label, ranks in zip(("u", "v", "w"), groups, strict=True):
         cells = np.sort(frame.loc[frame["g"] == label, "x"].dropna().to_numpy(np.int64)) - 20
         assert ranks.rows == len(cells)
         for first, last in itertools.combinations_with_replacement(range(-2, len(cells) + 3), 2):
@@ -470,10 +472,10 @@ def test_intervals_cover_what_is_released_of(private, name, bounding):
     """
     release, true = COVERED[name]
     dp = private.dp if bounding is None else _Bounded(private.dp, bounding)
-    found = release(dp, epsilon=DRAWS, releases=DRAWS, rng=1)
-    half = np.reshape(found.dp.metadata.error_of_each("plus_minus", found.shape), found.shape)
+    released = release(dp, epsilon=DRAWS, releases=DRAWS, rng=1)
+    half = np.reshape(released.dp.metadata.error_of_each("plus_minus", released.shape), released.shape)
     shape = (len(true), DRAWS, true.shape[1])
-    numbers, half = (array.reshape(shape).swapaxes(0, 1) for array in (found.to_numpy(), half))
+    numbers, half = (array.reshape(shape).swapaxes(0, 1) for array in (released.to_numpy(), half))
     inside = np.abs(numbers - true.to_numpy()) <= half
     known = ~np.isnan(true.to_numpy())
     assert inside.mean(axis=0)[known].min() > 0.88
@@ -512,11 +514,11 @@ def test_a_plan_by_group_states_the_errors_of_the_release(private):
 
 def test_a_plan_by_group_is_of_even_groups(private):
     """The error of a mean in the middle of its bounds is that of its sum over its records, to first order."""
-    found = private.dp.plan.groupby(["region", "ill"]).mean("pay", epsilon=2, rows=600)
+    table = private.dp.plan.groupby(["region", "ill"]).mean("pay", epsilon=2, rows=600)
     scale = 50 / 1  # half of the bounds, at half of the epsilon
-    np.testing.assert_allclose(found["rmse"], np.sqrt(2) * scale / 100, rtol=1e-3)
-    assert len(found) == 6
-    assert "scale" not in found or found["scale"].isna().all()
+    np.testing.assert_allclose(table["rmse"], np.sqrt(2) * scale / 100, rtol=1e-3)
+    assert len(table) == 6
+    assert "scale" not in table or table["scale"].isna().all()
     several = private.dp.plan.groupby("region").agg(["mean", "std"], NUMBERS, epsilon=2, rows=600)
     assert len(several) == 12
     assert several["plus_minus"].notna().all()

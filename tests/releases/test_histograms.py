@@ -128,8 +128,8 @@ def test_edges_that_rounding_could_cross(silent):
     edges = np.linspace(0.1, 0.7, 50)
     around = np.concatenate([edges, np.nextafter(edges, 1), np.nextafter(edges, 0)]).clip(0.1, 0.7)
     private = protected(pd.DataFrame({"x": around}), Domain((Column("x", "float", lower=0.1, upper=0.7),)))
-    for wanted in (49, edges):
-        released = private.dp.histogram("x", wanted, epsilon=1)
+    for bins in (49, edges):
+        released = private.dp.histogram("x", bins, epsilon=1)
         assert released.tolist() == np.histogram(around, edges)[0].tolist()
 
 

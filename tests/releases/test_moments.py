@@ -108,10 +108,10 @@ def test_groups_are_those_of_pandas(method, by, cost, private):
     assert named(released.index) == every
     assert released.columns.tolist() == names
     expected = getattr(grouped[names], method)()
-    held = grouped[names].count()
+    valid = grouped[names].count()
     span = {"sum": 33 * ROWS, "mean": 43, "var": 43**2}[method]
     for cell, name in itertools.product(expected.index, names):
-        if held.loc[cell, name] >= (2 if method == "var" else 1):
+        if valid.loc[cell, name] >= (2 if method == "var" else 1):
             value = released[name].iloc[every.index(cell)]
             assert value == pytest.approx(expected.loc[cell, name], abs=GRID * span)
     for cell in set(every) - set(expected.index):
@@ -229,15 +229,15 @@ def neighbourly(kind: str, query: str | None) -> pd.DataFrame:
 @pytest.mark.parametrize("query", [None, "x >= 0 or s"])
 def test_all_but_the_numbers_of_a_release_is_the_same_for_every_table(name, query):
     """No dtype, label, error or warning tells an empty table from a full one."""
-    seen = {}
+    by_kind = {}
     for kind in TABLES:
         private = neighbourly(kind, query)
         released = RELEASES[name](private.dp)
-        seen[kind] = public_facts(released)
+        by_kind[kind] = public_facts(released)
         json.dumps(released.attrs["dp"], allow_nan=False)
         assert released.dp.verify()
         released.dp.interval()
-    assert all(facts == seen["ordinary"] for facts in seen.values())
+    assert all(facts == by_kind["ordinary"] for facts in by_kind.values())
 
 
 @pytest.mark.full(keep=2)
@@ -440,10 +440,10 @@ def test_any_epsilon_between_a_hundred_thousandth_and_a_hundred_thousand(name, n
             self.inner = inner
 
         def __getattr__(self, method: str) -> Any:
-            found = getattr(self.inner, method)
+            member = getattr(self.inner, method)
             if method == "groupby":
-                return lambda by: Scaled(found(by))
-            return lambda *args, **options: found(*args, **{**options, "epsilon": epsilon})
+                return lambda by: Scaled(member(by))
+            return lambda *args, **options: member(*args, **{**options, "epsilon": epsilon})
 
     try:
         released = RELEASES[name](Scaled(private.dp))
@@ -489,7 +489,7 @@ def test_sums_far_from_zero_are_as_exact_as_their_interval_says(bounding):
     half = released.attrs["dp"]["error"]["plus_minus"]
     assert half < 0.6  # three to six scales of 0.1
     # 95 % of forty: more than eight outside is a chance of one in ten thousand
-    assert sum(one > half for one in off) <= 8
+    assert sum(distance > half for distance in off) <= 8
     # within every declared bound the answer to a very large epsilon is the sum itself
     exact = private.dp.sum("x", epsilon=10**6, rng=1)
     assert float(exact.iloc[0]) == pytest.approx(math.fsum(values["x"]), abs=1e-3)

@@ -43,16 +43,16 @@ ROWS, ONES = 60, 24
 
 
 def survey(rows: int = ROWS) -> pd.DataFrame:
-    places = np.arange(rows)
-    income = 50.0 + (places * 61) % 900
+    positions = np.arange(rows)
+    income = 50.0 + (positions * 61) % 900
     income[::7] = np.nan
     return pd.DataFrame(
         {
-            "age": 1 + (places * 37) % 98,
-            "one": (places < ONES).astype(int),
+            "age": 1 + (positions * 37) % 98,
+            "one": (positions < ONES).astype(int),
             "income": income,
-            "sex": np.where(places % 3, "f", "m"),
-            "who": places // 2,
+            "sex": np.where(positions % 3, "f", "m"),
+            "who": positions // 2,
         }
     )
 
@@ -64,7 +64,7 @@ def private(rows: int = ROWS, **options: Any) -> pd.DataFrame:
 @pytest.fixture
 def watched(monkeypatch):
     """Every release that is made: the facts it saw, what it was told, what it gave and what it charged."""
-    seen: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     budgets: list[Budget] = []
     opened, release = Budget.with_total, omission._Comparison.release
 
@@ -74,19 +74,19 @@ def watched(monkeypatch):
 
     monkeypatch.setattr(Budget, "with_total", staticmethod(open_budget))
 
-    def watch(name: str, made: Any = None) -> list[dict[str, Any]]:
-        def watched(asked: Any, facts: Protected, cost: Any, state: Any) -> Any:
-            assert asked.name == name
-            found = release(asked, facts, cost, state) if made is None else made(facts)
-            seen.append(
-                {"facts": facts, "words": {"epsilon": cost.epsilon, "delta": cost.delta}, "found": found}
+    def watch(name: str, answer: Any = None) -> list[dict[str, Any]]:
+        def watched(request: Any, facts: Protected, cost: Any, state: Any) -> Any:
+            assert request.name == name
+            result = release(request, facts, cost, state) if answer is None else answer(facts)
+            calls.append(
+                {"facts": facts, "words": {"epsilon": cost.epsilon, "delta": cost.delta}, "found": result}
             )
-            if made is None:
-                seen[-1] |= {"spent": budgets[-1].spent, "total": budgets[-1].total}
-            return found
+            if answer is None:
+                calls[-1] |= {"spent": budgets[-1].spent, "total": budgets[-1].total}
+            return result
 
         monkeypatch.setattr(omission._Comparison, "release", watched)
-        return seen
+        return calls
 
     return watch
 
@@ -98,36 +98,37 @@ def watched(monkeypatch):
 @pytest.mark.parametrize("statistic", ["mean", "noisy_average", "count", "median"])
 @pytest.mark.parametrize("rate", ["0.03", "1/3", "0.9"])
 def test_the_sample_is_released_at_what_the_sampling_leaves_of_the_same_epsilon(watched, statistic, rate):
-    seen = watched(statistic)
+    calls = watched(statistic)
     levels = [Fraction(1, 4), Fraction(2)]
-    found = private().dp.compare_sampling(
+    table = private().dp.compare_sampling(
         statistic, "age", epsilon=levels, rates=[rate], repetitions=3, rng=1
     )
-    assert [one["words"]["epsilon"] for one in seen] == 3 * levels + 3 * [
+    assert [call["words"]["epsilon"] for call in calls] == 3 * levels + 3 * [
         sampling_target(level, rate).epsilon for level in levels
     ]
-    for one, level in zip(seen[6:], itertools.cycle(levels), strict=False):
-        inner = one["words"]["epsilon"]
+    for call, level in zip(calls[6:], itertools.cycle(levels), strict=False):
+        inner = call["words"]["epsilon"]
         whole = sampling_epsilon(inner, rate).epsilon
         assert level * (1 - Fraction(1, 10**15)) < whole <= level
         # what was charged for the part is what it may cost, however many charges it takes
-        assert one["spent"][0] == pytest.approx(float(inner), rel=1e-12)
-        assert one["total"].epsilon == inner
-    assert found["part_epsilon"].tolist() == [float(sampling_target(level, rate).epsilon) for level in levels]
+        assert call["spent"][0] == pytest.approx(float(inner), rel=1e-12)
+        assert call["total"].epsilon == inner
+    assert table["part_epsilon"].tolist() == [float(sampling_target(level, rate).epsilon) for level in levels]
 
 
 def test_delta_is_divided_by_the_share_that_may_be_kept(watched):
-    seen = watched("noisy_average")
+    calls = watched("noisy_average")
     frame, how = private(), {"mechanism": "gaussian", "delta": "1e-6", "repetitions": 2, "rng": 1}
     frame.dp.compare_sampling("noisy_average", "age", epsilon=1, rates=["0.2"], **how)
-    assert [one["words"]["delta"] for one in seen] == [Fraction(1, 10**6)] * 2 + [Fraction(5, 10**6)] * 2
+    assert [call["words"]["delta"] for call in calls] == [Fraction(1, 10**6)] * 2 + [Fraction(5, 10**6)] * 2
     assert all(
-        one["spent"] == pytest.approx([float(one["words"][w]) for w in ("epsilon", "delta")]) for one in seen
+        call["spent"] == pytest.approx([float(call["words"][w]) for w in ("epsilon", "delta")])
+        for call in calls
     )
-    seen.clear()
+    calls.clear()
     frame.dp.compare_suppression("noisy_average", "age", epsilon=1, spreads=[("0.5", "0.6")], **how)
-    assert [one["words"]["delta"] for one in seen] == [Fraction(1, 10**6)] * 2 + [Fraction(2, 10**6)] * 2
-    inner = seen[-1]["words"]["epsilon"]
+    assert [call["words"]["delta"] for call in calls] == [Fraction(1, 10**6)] * 2 + [Fraction(2, 10**6)] * 2
+    inner = calls[-1]["words"]["epsilon"]
     assert 1 - 1e-9 < Outliers(Fraction(1, 2), Fraction(3, 5)).whole(inner) <= 1
     assert outlier_epsilon(inner, "0.5", "0.6") < 1  # by what the rounding of probabilities may cost
 
@@ -135,11 +136,11 @@ def test_delta_is_divided_by_the_share_that_may_be_kept(watched):
 def test_the_guarantee_is_that_of_the_secret_part_itself():
     """The same epsilon and noise as a release of a sample with spend="noise"."""
     frame = private()
-    found = frame.dp.compare_sampling("sum", "age", epsilon=0.5, rates=[0.3], repetitions=2, rng=1)
+    table = frame.dp.compare_sampling("sum", "age", epsilon=0.5, rates=[0.3], repetitions=2, rng=1)
     with pytest.warns(OmissionWarning):
         part = frame.dp.sample(frac=0.3)
     scale = part.dp.sum("age", epsilon=0.5).attrs["dp"]["scale"]
-    assert 100 / scale == pytest.approx(found["part_epsilon"].iloc[0], rel=1e-6)
+    assert 100 / scale == pytest.approx(table["part_epsilon"].iloc[0], rel=1e-6)
 
 
 def test_nothing_is_charged_and_the_frame_says_that_it_is_confidential():
@@ -170,43 +171,45 @@ def test_nothing_is_charged_and_the_frame_says_that_it_is_confidential():
 @pytest.mark.full
 def test_rate_one_is_the_release_of_all_records(watched):
     """The released numbers have one distribution; that of a quarter of the epsilon is another."""
-    seen, repetitions = watched("mean"), 500
+    calls, repetitions = watched("mean"), 500
     private().dp.compare_sampling("mean", "age", epsilon=[1, 0.25], rates=[1], repetitions=repetitions, rng=5)
-    values = np.array([float(one["found"].iloc[0]) for one in seen]).reshape(2, repetitions, 2)
+    values = np.array([float(call["found"].iloc[0]) for call in calls]).reshape(2, repetitions, 2)
     (all_at_1, _), (sample_at_1, sample_less) = values[0].T, values[1].T
     assert accepts_same(all_at_1, sample_at_1)
     assert not accepts_same(all_at_1, sample_less)
-    assert all(len(one["facts"].snapshot) == ROWS for one in seen)
+    assert all(len(call["facts"].snapshot) == ROWS for call in calls)
 
 
 @pytest.mark.full
 def test_every_repetition_draws_a_part_of_its_own(watched):
-    seen = watched("mean")
+    calls = watched("mean")
     private().dp.compare_sampling("mean", "age", epsilon=1, rates=[0.5], repetitions=50, rng=1)
-    parts = [frozenset(one["facts"].snapshot.index) for one in seen[50:]]
+    parts = [frozenset(call["facts"].snapshot.index) for call in calls[50:]]
     assert len(set(parts)) == 50
     assert accepts_share(sum(map(len, parts)), 50 * ROWS, 0.5)
-    assert all(one["facts"].scope == find(private()).scope.of_subset() for one in seen[50:])
+    assert all(call["facts"].scope == find(private()).scope.of_subset() for call in calls[50:])
 
 
 def test_under_replacement_so_many_of_the_public_number_are_drawn(watched):
-    seen = watched("mean")
+    calls = watched("mean")
     frame = private(neighbors="replace_one")
     frame.dp.compare_sampling("mean", "age", epsilon=1, rates=[0.001, 0.31, 1], repetitions=4, rng=1)
-    sizes = [len(one["facts"].snapshot) for one in seen]
+    sizes = [len(call["facts"].snapshot) for call in calls]
     assert sizes == [ROWS] * 4 + [1] * 4 + [19] * 4 + [ROWS] * 4
-    assert [one["facts"].scope.rows for one in seen] == sizes
+    assert [call["facts"].scope.rows for call in calls] == sizes
     rates = [Fraction(size, ROWS) for size in sizes]
-    assert [one["words"]["epsilon"] for one in seen] == [sampling_target(1, rate).epsilon for rate in rates]
+    assert [call["words"]["epsilon"] for call in calls] == [
+        sampling_target(1, rate).epsilon for rate in rates
+    ]
 
 
 def test_units_are_sampled_with_all_their_records(watched):
-    seen = watched("count")
+    calls = watched("count")
     frame = survey().dp.protect(SCHEMA, epsilon=1, unit="who", max_rows=2)
     frame.dp.compare_sampling("count", epsilon=1, rates=[0.4], repetitions=30, rng=1)
-    for one in seen[30:]:
-        held = set(one["facts"].snapshot.index)
-        assert {place ^ 1 for place in held} == held  # a unit has an even place and the next one
+    for call in calls[30:]:
+        rows = set(call["facts"].snapshot.index)
+        assert {row ^ 1 for row in rows} == rows  # a unit has an even place and the next one
 
 
 # ---------------------------------------------------------------- errors
@@ -220,9 +223,9 @@ def expected_share(ones: Any, zeros: Any) -> float:
     return float((chance * np.abs(a / np.maximum(a + b, 1) - share)).sum() / share)
 
 
-def held_to(found: pd.DataFrame, expected: float, repetitions: int) -> None:
+def held_to(comparison: pd.DataFrame, expected: float, repetitions: int) -> None:
     """The expected error is accepted, and 0.8 and 1.25 times it are rejected, by the same test."""
-    row = found.iloc[0]
+    row = comparison.iloc[0]
     error = (row["upper"] - row["lower"]) / 2 / t.ppf(0.975, repetitions - 1)
     accepted = [abs(row["error"] - factor * expected) <= SIGMAS * error for factor in (0.8, 1, 1.25)]
     assert accepted == [False, True, False]
@@ -234,33 +237,33 @@ MANY = 600
 @pytest.mark.full
 @pytest.mark.parametrize("statistic", ["mean", "noisy_average"])
 def test_without_noise_the_error_of_a_mean_is_that_of_a_poisson_sample(statistic):
-    found = private().dp.compare_sampling(
+    comparison = private().dp.compare_sampling(
         statistic, "one", epsilon=10**5, rates=[0.3], repetitions=MANY, rng=11
     )
-    held_to(found, expected_share(binom(ONES, 0.3), binom(ROWS - ONES, 0.3)), MANY)
-    assert found["without"].iloc[0] < 1e-3
+    held_to(comparison, expected_share(binom(ONES, 0.3), binom(ROWS - ONES, 0.3)), MANY)
+    assert comparison["without"].iloc[0] < 1e-3
 
 
 @pytest.mark.full
 def test_without_noise_the_error_of_a_mean_is_that_of_a_sample_without_replacement():
-    found = private(neighbors="replace_one").dp.compare_sampling(
+    comparison = private(neighbors="replace_one").dp.compare_sampling(
         "mean", "one", epsilon=10**5, rates=[0.2], repetitions=MANY, rng=12
     )
     size = round(0.2 * ROWS)
     a = np.arange(size + 1)
     error = np.abs(a / size - ONES / ROWS) * hypergeom(ROWS, ONES, size).pmf(a)
-    held_to(found, float(error.sum()) * ROWS / ONES, MANY)
+    held_to(comparison, float(error.sum()) * ROWS / ONES, MANY)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("statistic", ["count", "sum"])
 def test_counts_and_sums_are_scaled_up_to_all_records(statistic):
-    found = private().dp.compare_sampling(
+    comparison = private().dp.compare_sampling(
         statistic, "one", epsilon=10**5, rates=[0.3], repetitions=MANY, rng=13
     )
     n = ROWS if statistic == "count" else ONES
     a = np.arange(n + 1)
-    held_to(found, float((np.abs(a / 0.3 - n) * binom(n, 0.3).pmf(a)).sum()) / n, MANY)
+    held_to(comparison, float((np.abs(a / 0.3 - n) * binom(n, 0.3).pmf(a)).sum()) / n, MANY)
 
 
 @pytest.mark.full
@@ -268,12 +271,12 @@ def test_counts_and_sums_are_scaled_up_to_all_records(statistic):
 def test_without_noise_the_error_of_a_mean_is_that_of_what_suppression_leaves(distance):
     """A one is at distance 1 from all zeros, and the other way round, so that ones are left out likelier."""
     low, high = 0.1, 0.7
-    found = private().dp.compare_suppression(
+    comparison = private().dp.compare_suppression(
         "mean", "one", epsilon=100, spreads=[(low, high)], distance=distance, repetitions=MANY, rng=14
     )
     keep_one, keep_zero = (1 - (low + (high - low) * far / ROWS) for far in (ROWS - ONES, ONES))
     expected = expected_share(binom(ONES, keep_one), binom(ROWS - ONES, keep_zero))
-    held_to(found, expected, MANY)
+    held_to(comparison, expected, MANY)
 
 
 def constant(values: list[float]) -> Any:
@@ -283,53 +286,57 @@ def constant(values: list[float]) -> Any:
 
 
 def test_intervals_of_numbers_are_students(watched):
-    given = [40.0, 55.0, 47.0, 61.0, 30.0]
-    watched("mean", constant(given))
-    found = private().dp.compare_sampling("mean", "age", epsilon=1, rates=[0.5], repetitions=5, rng=1).iloc[0]
+    values = [40.0, 55.0, 47.0, 61.0, 30.0]
+    watched("mean", constant(values))
+    comparison = (
+        private().dp.compare_sampling("mean", "age", epsilon=1, rates=[0.5], repetitions=5, rng=1).iloc[0]
+    )
     truth = survey()["age"].mean()
-    errors = np.abs(np.array(given) - truth) / truth
+    errors = np.abs(np.array(values) - truth) / truth
     low, high = t.interval(0.95, 4, errors.mean(), errors.std(ddof=1) / math.sqrt(5))
     for kind in (["error", "lower", "upper"], ["without", "without_lower", "without_upper"]):
-        assert found[kind].tolist() == pytest.approx([errors.mean(), low, high])
+        assert comparison[kind].tolist() == pytest.approx([errors.mean(), low, high])
     half = (high - low) / math.sqrt(2)
-    apart = found[["difference", "difference_lower", "difference_upper"]].tolist()
+    apart = comparison[["difference", "difference_lower", "difference_upper"]].tolist()
     assert apart == pytest.approx([0, -half, half])
-    assert not found["worse"]
+    assert not comparison["worse"]
 
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 50, 199])
 def test_intervals_of_any_number_of_repetitions_are_students(watched, freedom):
     repetitions = freedom + 1
-    given = [0.0] * freedom + [100.0]
-    watched("mean", constant(given))
-    found = private().dp.compare_sampling(
+    values = [0.0] * freedom + [100.0]
+    watched("mean", constant(values))
+    comparison = private().dp.compare_sampling(
         "mean", "one", epsilon=1, rates=[0.5], repetitions=repetitions, rng=1
     )
     truth = ONES / ROWS
-    errors = np.abs(np.array(given) - truth) / truth
+    errors = np.abs(np.array(values) - truth) / truth
     half = t.ppf(0.975, freedom) * errors.std(ddof=1) / math.sqrt(repetitions)
-    assert (found["upper"] - found["error"]).iloc[0] == pytest.approx(half, rel=1e-7)
+    assert (comparison["upper"] - comparison["error"]).iloc[0] == pytest.approx(half, rel=1e-7)
 
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("wrong", [(0, 0), (0, 7), (3, 12), (12, 12), (5, 4)])
 def test_intervals_of_chances_are_wilsons_and_their_difference_newcombes(watched, wrong):
     n = 12
-    labels = [["m"] * one + ["f"] * (n - one) for one in wrong]  # "f" has the largest count
+    labels = [["m"] * count + ["f"] * (n - count) for count in wrong]  # "f" has the largest count
     turn = iter([*labels[0], *labels[1]])
     watched("mode", lambda _: pd.Series([next(turn)]))
-    found = private().dp.compare_sampling("mode", "sex", epsilon=1, rates=[0.5], repetitions=n, rng=1).iloc[0]
+    comparison = (
+        private().dp.compare_sampling("mode", "sex", epsilon=1, rates=[0.5], repetitions=n, rng=1).iloc[0]
+    )
     wholes, parts = (binomtest(k, n).proportion_ci(0.95, method="wilson") for k in wrong)
     without, error = (k / n for k in wrong)
-    assert found[["error", "lower", "upper"]].tolist() == pytest.approx([error, parts.low, parts.high])
-    assert found[["without", "without_lower", "without_upper"]].tolist() == pytest.approx(
+    assert comparison[["error", "lower", "upper"]].tolist() == pytest.approx([error, parts.low, parts.high])
+    assert comparison[["without", "without_lower", "without_upper"]].tolist() == pytest.approx(
         [without, wholes.low, wholes.high]
     )
     low = error - without - math.hypot(error - parts.low, wholes.high - without)
     high = error - without + math.hypot(parts.high - error, without - wholes.low)
-    assert found[["difference_lower", "difference_upper"]].tolist() == pytest.approx([low, high])
-    assert bool(found["worse"]) == (low > 0)
+    assert comparison[["difference_lower", "difference_upper"]].tolist() == pytest.approx([low, high])
+    assert bool(comparison["worse"]) == (low > 0)
 
 
 def test_any_of_several_most_frequent_labels_is_right(watched):
@@ -337,8 +344,8 @@ def test_any_of_several_most_frequent_labels_is_right(watched):
     turn = itertools.cycle(["f", "m", "x", "x"])
     watched("mode", lambda _: pd.Series([next(turn)]))
     frame = rows.dp.protect(pa.DataFrameSchema({"sex": SCHEMA.columns["sex"]}), epsilon=1)
-    found = frame.dp.compare_sampling("mode", "sex", epsilon=1, rates=[0.5], repetitions=8, rng=1)
-    assert found["error"].iloc[0] == 0.5
+    comparison = frame.dp.compare_sampling("mode", "sex", epsilon=1, rates=[0.5], repetitions=8, rng=1)
+    assert comparison["error"].iloc[0] == 0.5
 
 
 @pytest.mark.parametrize("statistic", ["kmeans", "kmedian"])
@@ -356,13 +363,13 @@ def test_clusterings_are_judged_by_all_records_and_their_nearest_centre(watched,
     frame = rows.dp.protect(pa.DataFrameSchema(columns), epsilon=1)
     centers = pd.DataFrame({"a": [3.0, 40.0, 20.5], "b": [-3.0, 11.0, 0.0], "c": [5.0, 5.0, 5.0]})
     watched(statistic, lambda _: centers)
-    found = frame.dp.compare_sampling(statistic, None, 3, epsilon=1, rates=[0.5], repetitions=2, rng=1)
+    comparison = frame.dp.compare_sampling(statistic, None, 3, epsilon=1, rates=[0.5], repetitions=2, rng=1)
     widths = np.array([26, 21] if statistic == "kmeans" else [52, 42])
     points = rows.dropna()[["a", "b"]].to_numpy(dtype=float) / widths
     nearest = cdist(points, centers[["a", "b"]].to_numpy() / widths).min(axis=1)
     expected = (nearest**2).mean() if statistic == "kmeans" else nearest.mean()
-    assert found["error"].iloc[0] == pytest.approx(expected, rel=1e-12)
-    assert found["without"].iloc[0] == pytest.approx(expected, rel=1e-12)
+    assert comparison["error"].iloc[0] == pytest.approx(expected, rel=1e-12)
+    assert comparison["without"].iloc[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.full(keep=3)
@@ -376,31 +383,31 @@ def test_numbers_are_compared_with_those_of_pandas(watched, statistic, args):
     watched(statistic, lambda _: truth * np.array([1.1, 0.7]))
     rows = survey()[["age", "income"]]
     truth = getattr(rows, statistic)(*args)
-    found = private().dp.compare_sampling(
+    comparison = private().dp.compare_sampling(
         statistic, ["age", "income"], *args, epsilon=1, rates=["1/2"], repetitions=2, rng=1
     )
-    assert found["without"].iloc[0] == pytest.approx(0.2)
+    assert comparison["without"].iloc[0] == pytest.approx(0.2)
 
 
 def test_a_true_zero_has_no_percent_error():
     rows = pd.DataFrame({"one": [0] * 30})
     frame = rows.dp.protect(pa.DataFrameSchema({"one": SCHEMA.columns["one"]}), epsilon=1)
-    found = frame.dp.compare_sampling("mean", "one", epsilon=1, rates=[0.5], repetitions=2, rng=1)
-    assert found[["error", "without", "difference"]].isna().all(axis=None)
-    assert found["worse"].isna().all()
+    comparison = frame.dp.compare_sampling("mean", "one", epsilon=1, rates=[0.5], repetitions=2, rng=1)
+    assert comparison[["error", "without", "difference"]].isna().all(axis=None)
+    assert comparison["worse"].isna().all()
 
 
 @pytest.mark.full
 def test_a_seed_says_everything_and_rows_are_in_the_order_asked():
     frame = private()
-    one, two, other = (
+    first, repeated, other = (
         frame.dp.compare_sampling("mode", "sex", epsilon=[2, 0.5], rates=[0.9, 0.1], repetitions=20, rng=rng)
         for rng in (3, 3, 4)
     )
-    pd.testing.assert_frame_equal(one, two)
-    assert not one.equals(other)
-    assert one.index.tolist() == [(2.0, 0.9), (2.0, 0.1), (0.5, 0.9), (0.5, 0.1)]
-    assert one.index.names == ["epsilon", "rate"]
+    pd.testing.assert_frame_equal(first, repeated)
+    assert not first.equals(other)
+    assert first.index.tolist() == [(2.0, 0.9), (2.0, 0.1), (0.5, 0.9), (0.5, 0.1)]
+    assert first.index.names == ["epsilon", "rate"]
     drawn = frame.dp.compare_sampling("mode", "sex", epsilon=1, rates=[0.5], repetitions=2)
     assert drawn["error"].between(0, 1).all()
 
@@ -408,11 +415,13 @@ def test_a_seed_says_everything_and_rows_are_in_the_order_asked():
 @pytest.mark.full
 def test_sampling_is_found_worse_where_it_is():
     """A tenth of 2000 records errs by some percent, at epsilon 5 the noise by some hundredths of one."""
-    found = private(2000).dp.compare_sampling(
+    comparison = private(2000).dp.compare_sampling(
         "mean", "age", epsilon=5, rates=[0.1, 1], repetitions=100, rng=2
     )
-    assert found["worse"].tolist() == [True, False]
-    assert found["difference"].iloc[0] == found["error"].iloc[0] - found["without"].iloc[0] > 0.01
+    assert comparison["worse"].tolist() == [True, False]
+    assert (
+        comparison["difference"].iloc[0] == comparison["error"].iloc[0] - comparison["without"].iloc[0] > 0.01
+    )
 
 
 # ---------------------------------------------------------------- what cannot be met
@@ -421,24 +430,24 @@ def test_sampling_is_found_worse_where_it_is():
 def test_rows_that_cannot_be_met_are_left_empty():
     floor = outlier_floor(0.1, 0.2)
     assert 0.9 < floor < 1.1
-    found = private().dp.compare_suppression(
+    comparison = private().dp.compare_suppression(
         "mean", "age", epsilon=[0.5, 2], spreads=[(0.1, 0.2), (0.5, 0.5)], repetitions=3, rng=1
     )
-    assert found.index.names == ["epsilon", "m", "M"]
-    empty = found.loc[(0.5, 0.1, 0.2)]
+    assert comparison.index.names == ["epsilon", "m", "M"]
+    empty = comparison.loc[(0.5, 0.1, 0.2)]
     assert empty.drop(["without", "without_lower", "without_upper"]).isna().all()
-    assert found.drop(index=(0.5, 0.1, 0.2)).notna().all(axis=None)
-    assert found["without"].notna().all()
-    assert str(found["worse"].dtype) == "boolean"
+    assert comparison.drop(index=(0.5, 0.1, 0.2)).notna().all(axis=None)
+    assert comparison["without"].notna().all()
+    assert str(comparison["worse"].dtype) == "boolean"
     with pytest.raises(ParameterError, match="No part can be released"):
         private().dp.compare_suppression("mean", "age", epsilon=0.5, spreads=[(0.1, 0.2)], repetitions=2)
 
 
 def test_a_delta_that_is_not_below_the_rate_cannot_be_met():
-    found = private().dp.compare_sampling(
+    comparison = private().dp.compare_sampling(
         "mean", "age", epsilon=1, rates=[0.01, 0.5], repetitions=2, rng=1, mechanism="gaussian", delta=0.02
     )
-    assert found["error"].isna().tolist() == [True, False]
+    assert comparison["error"].isna().tolist() == [True, False]
 
 
 class Unread(pd.DataFrame):  # of which only the kind may be asked

@@ -107,37 +107,37 @@ LAWS: dict[str, dict[str, Any]] = {
     ("name", "scope", "law"),
     # every two of them together
     [
-        (name, scope, [*LAWS][(row + place) % 3])
+        (name, scope, [*LAWS][(row + position) % 3])
         for row, name in enumerate(PLANS)
-        for place, scope in enumerate(SCOPES)
+        for position, scope in enumerate(SCOPES)
     ],
 )
 def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unread):
     args, options = PLANS[name]
     private = protected(scope)
-    found = getattr(private.dp.plan, args[0])(
+    plan = getattr(private.dp.plan, args[0])(
         *args[1:], epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=ROWS, **options, **LAWS[law]
     )
     assert len(private.dp.budget.entries) == 0
     assert private.dp.budget.spent == (0, 0)
-    assert "dp" not in found.attrs  # no release
-    assert found.columns.tolist() == [one for one in COLUMNS if one in found.columns]
-    assert {"rmse", "bias", "plus_minus"} <= set(found.columns)
-    assert ("cells" in found.columns) == (args[0] in ("value_counts", "histogram", "crosstab"))
-    assert found.notna().any().all()  # no column without a number
-    assert found.index.names[:2] == ["epsilon", "bounding"]
-    kinds = {label[:2] for label in found.index}
+    assert "dp" not in plan.attrs  # no release
+    assert plan.columns.tolist() == [column for column in COLUMNS if column in plan.columns]
+    assert {"rmse", "bias", "plus_minus"} <= set(plan.columns)
+    assert ("cells" in plan.columns) == (args[0] in ("value_counts", "histogram", "crosstab"))
+    assert plan.notna().any().all()  # no column without a number
+    assert plan.index.names[:2] == ["epsilon", "bounding"]
+    kinds = {label[:2] for label in plan.index}
     assert kinds == {(epsilon, kind) for epsilon in (0.1, 1.0) for kind in ("none", "clamp", "truncated")}
-    unbounded = found[found.index.get_level_values("bounding") == "none"]
+    unbounded = plan[plan.index.get_level_values("bounding") == "none"]
     known = unbounded["rmse"].notna()  # a correlation with itself has no error
     assert (unbounded.loc[known, "bias"] == 0).all()
-    assert (found["rmse"].dropna() >= found["bias"].dropna().abs() * (1 - 1e-9)).all()
+    assert (plan["rmse"].dropna() >= plan["bias"].dropna().abs() * (1 - 1e-9)).all()
     # more loss, less error
-    levels = found.index.get_level_values("epsilon")
-    small, large = (found["rmse"].to_numpy()[levels == epsilon] for epsilon in (0.1, 1.0))
+    levels = plan.index.get_level_values("epsilon")
+    small, large = (plan["rmse"].to_numpy()[levels == epsilon] for epsilon in (0.1, 1.0))
     if name not in ("corr", "tree", "std"):
         assert (small >= large)[~np.isnan(small)].all()
-    assert (found["plus_minus"].dropna() >= 0).all()
+    assert (plan["plus_minus"].dropna() >= 0).all()
 
 
 @pytest.mark.full(keep=4)
@@ -145,9 +145,9 @@ def test_a_plan_of_any_release_reads_and_charges_nothing(name, scope, law, unrea
     ("name", "scope", "law", "bounding"),
     # every release with every law and bounding, in one scope or another, and in every scope with each of them
     [
-        (name, scope, law, [None, "clamp", "truncated"][(row + place + turn) % 3])
+        (name, scope, law, [None, "clamp", "truncated"][(row + position + turn) % 3])
         for row, name in enumerate(PLANS)
-        for place, scope in enumerate(SCOPES)
+        for position, scope in enumerate(SCOPES)
         for turn, law in enumerate(LAWS)
     ],
 )
@@ -177,25 +177,25 @@ def test_the_scale_of_a_plan_is_that_of_the_release(name, scope, law, bounding):
 
 def test_a_plan_has_a_row_per_choice_and_per_number():
     dp = protected().dp
-    one = dp.plan.mean("x", epsilon=[0.5, 2], bounding=[None, "truncated"])
-    assert one.index.tolist() == [(0.5, "none"), (0.5, "truncated"), (2.0, "none"), (2.0, "truncated")]
-    assert one.index.names == ["epsilon", "bounding"]
+    plan = dp.plan.mean("x", epsilon=[0.5, 2], bounding=[None, "truncated"])
+    assert plan.index.tolist() == [(0.5, "none"), (0.5, "truncated"), (2.0, "none"), (2.0, "truncated")]
+    assert plan.index.names == ["epsilon", "bounding"]
     several = dp.plan.mean(["x", "y"], epsilon=0.5)
     assert [label[:2] for label in several.index] == [(0.5, "none")] * 2
     assert several.index.get_level_values(2).tolist() == ["x", "y"]
     table = dp.plan.crosstab("g", "b", epsilon=0.5)
     assert table.index.names == ["epsilon", "bounding"]
     assert table["cells"].tolist() == [8]
-    for asked in (np.array([0.5, 2]), pd.Series([0.5, 2]), (0.5, 2), ["0.5", 2]):
-        again = dp.plan.mean("x", epsilon=asked, bounding=[None, "truncated"])
-        pd.testing.assert_frame_equal(again, one)
+    for levels in (np.array([0.5, 2]), pd.Series([0.5, 2]), (0.5, 2), ["0.5", 2]):
+        repeated = dp.plan.mean("x", epsilon=levels, bounding=[None, "truncated"])
+        pd.testing.assert_frame_equal(repeated, plan)
 
 
 def test_a_plan_is_what_theory_says():
     """A mean of n rows: scale R / (n epsilon); with truncation ln((1 + e^epsilon)/2) for epsilon."""
-    found = protected().dp.plan.mean("x", epsilon=[0.5, 1], bounding=[None, "truncated"])
+    plan = protected().dp.plan.mean("x", epsilon=[0.5, 1], bounding=[None, "truncated"])
     for epsilon in (0.5, 1.0):
-        plain, bounded = found.loc[(epsilon, "none")], found.loc[(epsilon, "truncated")]
+        plain, bounded = plan.loc[(epsilon, "none")], plan.loc[(epsilon, "truncated")]
         scale = 72 / ROWS / epsilon
         assert plain["scale"] == pytest.approx(scale, rel=1e-5)
         assert plain["rmse"] == plain["worst_rmse"] == pytest.approx(math.sqrt(2) * scale, rel=1e-5)
@@ -383,14 +383,14 @@ def test_the_error_of_a_plan_is_that_of_releases_of_such_data(name, bounding):
     )
     exact = getattr(dp, args[0])(*args[1:], epsilon=10**6 if "counts" not in name else 300, rng=0).to_numpy()
     number, rng = DRAWS.get(name, MOST), np.random.default_rng([3, *name.encode()])
-    found = draws(dp, args, number, epsilon, bounding=bounding, rng=rng, **options)
-    assert found.shape == (number, numbers_of(planned))
-    errors = found - exact
+    released = draws(dp, args, number, epsilon, bounding=bounding, rng=rng, **options)
+    assert released.shape == (number, numbers_of(planned))
+    errors = released - exact
     squares = errors.ravel() ** 2
-    seen, chance = squares.mean(), squares.std() / math.sqrt(squares.size)
+    observed, chance = squares.mean(), squares.std() / math.sqrt(squares.size)
     stated = float((planned["rmse"] ** 2).mean())
     slack = 0.2 if name in ("mean of private rows", "std") else 1e-4
-    assert abs(seen - stated) <= Z * chance + slack * stated
+    assert abs(observed - stated) <= Z * chance + slack * stated
     if slack < 0.1:
         chance = errors.std() / math.sqrt(errors.size)
         assert abs(errors.mean() - planned["bias"].mean()) <= Z * chance + 1e-4 * math.sqrt(stated)
@@ -446,7 +446,7 @@ def test_equal_rows_of_a_table_are_told_once():
     assert table.loc[0.5, "plus_minus"].is_monotonic_increasing
     released = dp.crosstab("g", "b", epsilon=0.5, margins=True)
     stored = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    wanted = [stored[0, 0], stored[0, 2], stored[4, 0], stored[4, 2]]
-    assert table.loc[0.5, "plus_minus"].tolist() == pytest.approx(wanted)
+    expected = [stored[0, 0], stored[0, 2], stored[4, 0], stored[4, 2]]
+    assert table.loc[0.5, "plus_minus"].tolist() == pytest.approx(expected)
     several = dp.plan.count(["x", "y"], epsilon=1, rows=ROWS)  # no table: each has its row
     assert several.index.get_level_values(2).tolist() == ["x", "y"]

@@ -68,9 +68,9 @@ LAWS = [
 
 
 def survey(rows: int = 400) -> pd.DataFrame:
-    places = np.arange(rows)
+    positions = np.arange(rows)
     return pd.DataFrame(
-        {"age": 1 + (places * 37) % 98, "sex": np.where(places % 3, "f", "m"), "who": places // 2}
+        {"age": 1 + (positions * 37) % 98, "sex": np.where(positions % 3, "f", "m"), "who": positions // 2}
     )
 
 
@@ -91,11 +91,11 @@ class Question:
         """Whether a condition holds, told with noise; with probability delta, the part itself is told."""
         high = 1 / (1 + math.exp(-self.epsilon))
         met = bool(self.of(part))
-        found = {True: high if met else 1 - high, False: 1 - high if met else high}
-        found = {answer: (1 - self.delta) * chance for answer, chance in found.items()}
+        chances = {True: high if met else 1 - high, False: 1 - high if met else high}
+        chances = {answer: (1 - self.delta) * chance for answer, chance in chances.items()}
         if self.delta:
-            found[part] = self.delta
-        return found
+            chances[part] = self.delta
+        return chances
 
 
 def dialogue(law: Any, first: Question, then: dict[bool, Question | None]) -> tuple[Callable, float, float]:
@@ -125,35 +125,35 @@ def dialogue(law: Any, first: Question, then: dict[bool, Question | None]) -> tu
     epsilon, delta = np.max(charged, axis=0)
 
     def given(part: tuple) -> dict[Any, float]:
-        found: dict[Any, float] = defaultdict(float)
+        chances: dict[Any, float] = defaultdict(float)
         for answer, chance in first.law(part).items():
             question = then.get(answer) if isinstance(answer, bool) else None
             if question is None:
-                found[answer,] += chance
+                chances[answer,] += chance
                 continue
             for second, likely in question.law(part).items():
-                found[answer, second] += chance * likely
-        return found
+                chances[answer, second] += chance * likely
+        return chances
 
     return given, epsilon, delta
 
 
 def answers(database: tuple, choose: Any, given: Callable) -> dict[Any, float]:
     """The law of all answers, over the parts that may be drawn of a database."""
-    found: dict[Any, float] = defaultdict(float)
+    chances: dict[Any, float] = defaultdict(float)
     for kept, mass in choose(database).items():
-        for answer, chance in given(tuple(database[place] for place in sorted(kept))).items():
-            found[answer] += mass * chance
-    return found
+        for answer, chance in given(tuple(database[position] for position in sorted(kept))).items():
+            chances[answer] += mass * chance
+    return chances
 
 
 def worst(pairs: list[tuple[tuple, tuple]], choose: Any, given: Callable, epsilon: float) -> float:
     """The largest delta that neighbours need at this epsilon, in both directions."""
-    found = 0.0
-    for one, other in pairs:
-        first, second = answers(one, choose, given), answers(other, choose, given)
-        found = max(found, hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon))
-    return found
+    delta = 0.0
+    for left, right in pairs:
+        first, second = answers(left, choose, given), answers(right, choose, given)
+        delta = max(delta, hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon))
+    return delta
 
 
 def holds(part: tuple) -> bool:
@@ -218,14 +218,14 @@ def between(rate: float, first: float, of_part: float, of_whole: float) -> float
     """
     laws = []
     for database in ADDED[0]:
-        found: dict[Any, float] = defaultdict(float)
+        chances: dict[Any, float] = defaultdict(float)
         for kept, mass in independent(lambda records: [rate] * len(records))(database).items():
-            part = tuple(database[place] for place in sorted(kept))
+            part = tuple(database[position] for position in sorted(kept))
             for answer, chance in Question(first, of=holds).law(part).items():
                 second, delta = (part, of_part) if answer else (database, of_whole)
-                found[answer, second] += mass * chance * delta
-                found[answer, None] += mass * chance * (1 - delta)
-        laws.append(found)
+                chances[answer, second] += mass * chance * delta
+                chances[answer, None] += mass * chance * (1 - delta)
+        laws.append(chances)
     whole = float(Poisson(Fraction(str(rate))).whole(Fraction(str(first))))
     return max(hockey_stick(laws[0], laws[1], whole), hockey_stick(laws[1], laws[0], whole))
 
@@ -272,13 +272,15 @@ def test_a_dialogue_with_what_suppression_left_costs_no_more_than_is_charged(fir
 @settings(max_examples=25)
 def test_laws_rise_bend_upwards_and_invert_downwards(law, epsilon, more):
     assert law.whole(Fraction(0)) == 0
-    one, both = law.whole(epsilon), law.whole(epsilon + more)
-    assert one < both
+    single, both = law.whole(epsilon), law.whole(epsilon + more)
+    assert single < both
     if not isinstance(law, Outliers):
-        assert both - one >= law.whole(more) * (1 - Fraction(1, 10**20))  # never cheaper than a first release
+        assert both - single >= law.whole(more) * (
+            1 - Fraction(1, 10**20)
+        )  # never cheaper than a first release
         assert law.delta_share(Fraction(0)) <= law.delta_share(epsilon) <= 1
-    back = law.part(one)
-    assert law.whole(back) <= one
+    back = law.part(single)
+    assert law.whole(back) <= single
     assert back <= epsilon
     assert float(back) == pytest.approx(float(epsilon), rel=1e-4, abs=1e-4)
 
@@ -291,19 +293,19 @@ def test_charges_of_a_part_add_up_to_what_its_summed_loss_costs(spend):
     frame = private(epsilon=10)
     part = frame.dp.sample(frac=0.25, spend=spend)
     facts = protection.find(part)
-    asked = [0.5, 0.125, 1.5, 0.01]
-    for epsilon in asked:
+    requested = [0.5, 0.125, 1.5, 0.01]
+    for epsilon in requested:
         part.dp.mean("age", epsilon=epsilon)
     spent, law = frame.dp.budget.account.spent.epsilon, facts.secret.law
     assert spent == facts.secret.outer
     assert law.whole(facts.secret.inner) <= spent
     if spend == "noise":
-        assert spent == sum(map(Fraction, map(str, asked)))
+        assert spent == sum(map(Fraction, map(str, requested)))
         assert float(law.whole(facts.secret.inner)) == pytest.approx(float(spent), rel=1e-15)
     else:
-        assert facts.secret.inner == sum(map(Fraction, map(str, asked)))
+        assert facts.secret.inner == sum(map(Fraction, map(str, requested)))
         assert spent == law.whole(facts.secret.inner)
-        assert spent < sum(map(Fraction, map(str, asked))) / 2
+        assert spent < sum(map(Fraction, map(str, requested))) / 2
 
 
 def test_the_noise_of_a_sample_is_that_of_its_larger_loss():

@@ -76,19 +76,19 @@ def private(request) -> pd.DataFrame:
 @pytest.mark.parametrize("way", WAYS)
 def test_modes_are_those_of_pandas(private, way):
     names = ["rooms", "member", "region"]
-    found = private.dp.mode(names, epsilon=LARGE, **way)
+    modes = private.dp.mode(names, epsilon=LARGE, **way)
     expected = FRAME[names].mode().iloc[0]
-    assert found.tolist() == expected.tolist()
-    assert found.index.tolist() == names
+    assert modes.tolist() == expected.tolist()
+    assert modes.index.tolist() == names
     assert private.dp.mode("age", epsilon=LARGE, **way)["age"] == "[30, 60)"
 
 
 @pytest.mark.full(keep=4)
 @pytest.mark.parametrize("way", WAYS)
 def test_top_labels_are_the_largest_counts_of_pandas(private, way):
-    found = private.dp.top_k("rooms", 4, epsilon=LARGE, **way)
-    assert found.tolist() == FRAME["rooms"].value_counts().index.tolist()
-    assert (found.name, found.index.tolist()) == ("rooms", [1, 2, 3, 4])
+    top = private.dp.top_k("rooms", 4, epsilon=LARGE, **way)
+    assert top.tolist() == FRAME["rooms"].value_counts().index.tolist()
+    assert (top.name, top.index.tolist()) == ("rooms", [1, 2, 3, 4])
     both = private.dp.top_k(["region", "rooms"], 3, epsilon=LARGE, **way)
     assert both.columns.tolist() == ["region", "rooms"]
     assert both["region"].tolist() == FRAME["region"].value_counts().index.tolist()
@@ -99,15 +99,15 @@ def test_top_labels_are_the_largest_counts_of_pandas(private, way):
 def test_quantiles_are_those_of_pandas(private):
     shares = [0.1, 0.25, 0.5, 0.9]
     names = ["age", "income", "rooms"]
-    found = private.dp.quantile(names, shares, epsilon=LARGE)
+    quantiles = private.dp.quantile(names, shares, epsilon=LARGE)
     lower, upper = (FRAME[names].quantile(shares, interpolation=side) for side in ("lower", "higher"))
     # one record further on either side: a share of the records is a rank, of theirs a place between two
     grid = 500 * 2.0**-28
-    assert ((found >= lower - 2 - grid) & (found <= upper + 2 + grid)).all(axis=None)
-    assert found.index.tolist() == shares
-    assert found.columns.tolist() == names
-    one = private.dp.quantile("age", 0.5, epsilon=LARGE)
-    assert (one.name, one.index.tolist(), one.dtype) == (0.5, ["age"], np.float64)
+    assert ((quantiles >= lower - 2 - grid) & (quantiles <= upper + 2 + grid)).all(axis=None)
+    assert quantiles.index.tolist() == shares
+    assert quantiles.columns.tolist() == names
+    median = private.dp.quantile("age", 0.5, epsilon=LARGE)
+    assert (median.name, median.index.tolist(), median.dtype) == (0.5, ["age"], np.float64)
     # an odd number of records has one in the middle
     pdt.assert_series_equal(
         private.dp.median(["age", "rooms"], epsilon=LARGE), FRAME[["age", "rooms"]].median()
@@ -124,11 +124,11 @@ def test_the_ends_have_the_ranks_that_are_stated(private):
     low = private.dp.min("income", epsilon=400, releases=200, rng=3)
     high = private.dp.max("income", epsilon=400, releases=200, rng=4)
     grid = 500 * 2.0**-29
-    for found, ranks in (
+    for released, ranks in (
         (low, np.searchsorted(values, low.loc["income"] + grid, side="right")),
         (high, np.searchsorted(-values[::-1], -high.loc["income"] + grid, side="right")),
     ):
-        stated = found.attrs["dp"]["error"]
+        stated = released.attrs["dp"]["error"]
         assert stated["cut"] is False
         assert stated["below_best"] < stated["rank"] < 30
         assert private.dp.min("income", epsilon=2).attrs["dp"]["error"] == stated  # each costs as much
@@ -148,8 +148,8 @@ def test_the_ends_of_equal_records_count_the_records_below(values):
     """In at most 5 % of the releases not."""
     values = np.asarray(values)
     for name in ("min", "max"):
-        found = getattr(a_number(values, 120).dp, name)("n", epsilon=400, releases=400, rng=3)
-        rank, numbers = found.attrs["dp"]["error"]["rank"], found.loc["n"].to_numpy()
+        released = getattr(a_number(values, 120).dp, name)("n", epsilon=400, releases=400, rng=3)
+        rank, numbers = released.attrs["dp"]["error"]["rank"], released.loc["n"].to_numpy()
         signed = values if name == "min" else -values
         numbers = numbers if name == "min" else -numbers
         upto, below = ((signed[:, None] <= numbers).sum(0), (signed[:, None] < numbers).sum(0))
@@ -166,18 +166,18 @@ def test_extremes_say_how_far_off_in_value_they_may_be():
     frame = pd.DataFrame({"n": np.arange(1, 101), "x": np.linspace(0, 2, 100)})
     private = frame.dp.protect(domain, epsilon=10**9)
     for name, share in (("min", "0.01"), ("max", "0.99")):
-        found = getattr(private.dp, name)(epsilon=2, releases=50, rng=5)
-        error = found.attrs["dp"]["error"]
+        released = getattr(private.dp, name)(epsilon=2, releases=50, rng=5)
+        error = released.attrs["dp"]["error"]
         assert error["widest"] == {"n": 120.0, "x": 2.75}
         assert error["step"]["n"] == 1.0
-        steps = np.diff(np.sort(found.loc["x"].to_numpy())) / error["step"]["x"]
-        inside = found.loc["x"].between(-0.5, 2.25, inclusive="neither")
+        steps = np.diff(np.sort(released.loc["x"].to_numpy())) / error["step"]["x"]
+        inside = released.loc["x"].between(-0.5, 2.25, inclusive="neither")
         assert inside.all()
         assert (steps == np.rint(steps)).all()
-        said = repr(found.dp)
-        assert "In value it may be off by up to 120 (n) and 2.75 (x), in steps of 1 (n) and " in said
-        assert f"Rather ask for private.dp.quantile('n', {share}, epsilon=0.1)." in said
-        assert f"from the {'lower' if name == 'min' else 'upper'} end" in said
+        text = repr(released.dp)
+        assert "In value it may be off by up to 120 (n) and 2.75 (x), in steps of 1 (n) and " in text
+        assert f"Rather ask for private.dp.quantile('n', {share}, epsilon=0.1)." in text
+        assert f"from the {'lower' if name == 'min' else 'upper'} end" in text
     sharp = private.dp.min("n", epsilon=10**4)
     assert sharp.attrs["dp"]["error"]["rank"] == 1
     assert "Rather ask" not in repr(sharp.dp)
@@ -188,8 +188,8 @@ def test_a_rank_that_was_cut_says_so_and_is_seldom_further_off_than_stated():
     """The same for the distance in ranks, which is all that holds then."""
     values = np.arange(960, 1000, 2)
     known = a_number(values, 10**6, public_rows=20).dp
-    found = known.min("n", epsilon=200, releases=400, rng=3)
-    error, numbers = found.attrs["dp"]["error"], found.loc["n"].to_numpy()
+    released = known.min("n", epsilon=200, releases=400, rng=3)
+    error, numbers = released.attrs["dp"]["error"], released.loc["n"].to_numpy()
     assert (error["rank"], error["cut"]) == (10, True)
     upto, below = ((values[:, None] <= numbers).sum(0), (values[:, None] < numbers).sum(0))
     # the numbers beyond all records are far more than all others
@@ -204,9 +204,9 @@ def test_a_rank_that_was_cut_says_so_and_is_seldom_further_off_than_stated():
 
 
 def test_with_fewer_records_than_the_rank_all_numbers_from_the_largest_on_score_alike():
-    found = a_number([30] * 10, 10**6).dp.min("n", epsilon=200, releases=400, rng=3)
-    assert found.attrs["dp"]["error"]["rank"] > 10
-    numbers = found.loc["n"].to_numpy()
+    released = a_number([30] * 10, 10**6).dp.min("n", epsilon=200, releases=400, rng=3)
+    assert released.attrs["dp"]["error"]["rank"] > 10
+    numbers = released.loc["n"].to_numpy()
     assert accepts(numbers, stats.uniform(30, 10**6 - 30).cdf)
 
 
@@ -214,15 +214,15 @@ def test_zero_and_one_are_the_ends(private):
     ends = private.dp.quantile("income", [0, 1], epsilon=4, rng=1)
     alone = [private.dp.min("income", epsilon=2, rng=1), private.dp.max("income", epsilon=2, rng=1)]
     assert ends["income"].iloc[0] == alone[0]["income"]
-    ranks = [one.attrs["dp"]["error"]["rank"] for one in alone]
+    ranks = [extreme.attrs["dp"]["error"]["rank"] for extreme in alone]
     assert ends.attrs["dp"]["error"]["rank"] == {"income, q=0.0": ranks[0], "income, q=1.0": ranks[1]}
 
 
 def test_shares_may_be_written_in_every_way_and_are_named_before_the_charge(private):
     for q in ("1/3", np.array(0.25), Fraction(1, 3), np.float32(0.1), "0.5"):
-        found = private.dp.quantile("age", q, epsilon=1)
+        single = private.dp.quantile("age", q, epsilon=1)
         several = private.dp.quantile("age", [*np.atleast_1d(q), 0.75], epsilon=1)
-        assert found.name == several.index[0] == pytest.approx(float(Fraction(str(q))))
+        assert single.name == several.index[0] == pytest.approx(float(Fraction(str(q))))
         assert several.index[1] == 0.75
     assert private.dp.budget.spent == (10, 0)
     with pytest.raises(ParameterError):
@@ -348,12 +348,12 @@ def test_too_much_work_is_refused_before_it_is_paid(monkeypatch):
 def test_quantiles_are_work_too(shares, columns, releases, monkeypatch):
     private = protected()
     monkeypatch.setattr("pdprivacy.releases.selection.MAX_CELLS", 9 * 10**4)
-    names, given = ["age", "income", "rooms"][:columns], [(i + 1) / 10 for i in range(shares)]
+    names, levels = ["age", "income", "rooms"][:columns], [(i + 1) / 10 for i in range(shares)]
     if shares * columns * releases <= 9:
-        private.dp.quantile(names, given, epsilon=1, releases=releases)
+        private.dp.quantile(names, levels, epsilon=1, releases=releases)
         return
     with pytest.raises(TableTooLargeError, match="fewer releases"):
-        private.dp.quantile(names, given, epsilon=1, releases=releases)
+        private.dp.quantile(names, levels, epsilon=1, releases=releases)
     assert private.dp.budget.spent == (0, 0)
 
 
@@ -394,27 +394,27 @@ def test_several_releases_come_side_by_side(private):
 
 
 def test_a_seed_says_all_and_is_told(private):
-    for name, given in (("median", ("age",)), ("mode", ("region",)), ("top_k", ("rooms", 2))):
-        one, two = (getattr(private.dp, name)(*given, epsilon="0.01", rng=9) for _ in range(2))
-        assert one.tolist() == two.tolist()
-        assert one.attrs["dp"]["seeded"] is True
-        assert getattr(private.dp, name)(*given, epsilon="0.01").attrs["dp"]["seeded"] is False
+    for name, args in (("median", ("age",)), ("mode", ("region",)), ("top_k", ("rooms", 2))):
+        first, second = (getattr(private.dp, name)(*args, epsilon="0.01", rng=9) for _ in range(2))
+        assert first.tolist() == second.tolist()
+        assert first.attrs["dp"]["seeded"] is True
+        assert getattr(private.dp, name)(*args, epsilon="0.01").attrs["dp"]["seeded"] is False
 
 
 def test_the_metadata_is_plain_and_says_the_scale(private):
-    both = private.dp.budget.unit.neighbors == "replace_one"
+    replaced = private.dp.budget.unit.neighbors == "replace_one"
     stored = private.dp.mode("region", epsilon="0.5").attrs["dp"]
     assert json.loads(json.dumps(stored)) == stored
     assert (stored["statistic"], stored["mechanism"]) == ("mode", "permute_and_flip")
-    assert (stored["sensitivity"], stored["scale"]) == (1, 4 if both else 2)
+    assert (stored["sensitivity"], stored["scale"]) == (1, 4 if replaced else 2)
     stored = private.dp.median("income", epsilon="0.5").attrs["dp"]
     assert json.loads(json.dumps(stored)) == stored
-    assert (stored["sensitivity"], stored["scale"]) == (1, 4) if both else (0.5, 2)
+    assert (stored["sensitivity"], stored["scale"]) == (1, 4) if replaced else (0.5, 2)
     assert metadata.Metadata(**stored).mechanism == "exponential"
     ends = private.dp.min(["age", "income"], epsilon=1).attrs["dp"]
     assert ends["error"]["rank"].keys() == ends["scale"].keys() == ends["split"].keys() == {"age", "income"}
     wide = private.dp.top_k("region", 2, epsilon=1, delta=1e-5, mechanism="noisy_max", noise="gaussian")
-    assert wide.attrs["dp"]["sensitivity"] == pytest.approx(2**0.5 if both else 1)
+    assert wide.attrs["dp"]["sensitivity"] == pytest.approx(2**0.5 if replaced else 1)
     assert wide.attrs["dp"]["delta"] == 1e-5
 
 
@@ -425,10 +425,10 @@ def test_labels_that_were_changed_are_told(tmp_path, private):
     assert not modes.dp.verify()
     tops = private.dp.top_k(["region", "rooms"], 3, epsilon=LARGE)
     tops.to_parquet(tmp_path / "tops.parquet")
-    again = pd.read_parquet(tmp_path / "tops.parquet")
-    assert again.dp.verify()
-    again.iloc[[0, 1], 0] = again.iloc[[1, 0], 0].tolist()
-    assert not again.dp.verify()
+    restored = pd.read_parquet(tmp_path / "tops.parquet")
+    assert restored.dp.verify()
+    restored.iloc[[0, 1], 0] = restored.iloc[[1, 0], 0].tolist()
+    assert not restored.dp.verify()
 
 
 def test_labels_keep_their_digits_next_to_others():
@@ -441,22 +441,22 @@ def test_labels_keep_their_digits_next_to_others():
     cells: dict[str, Any] = {"i": [2**53 + 1] * 9, "f": [0.5] * 9, "s": [3] * 9}
     frame = pd.DataFrame({**cells, "u": np.array([2**63 - 5] * 9, np.uint64)})
     private = frame.dp.protect(Domain(columns), epsilon=10**9)
-    wanted = {"i": 2**53 + 1, "f": 0.5, "s": 3, "u": 2**63 - 5}
-    for names in (["i", "f"], ["f", "u"], ["s", "u"], ["i"], ["u"], list(wanted)):
-        found = private.dp.mode(names, epsilon=LARGE)
-        assert [(found[name], name) for name in names] == [(wanted[name], name) for name in names]
-        assert found.dp.verify()
-        changed = found.copy()
+    expected = {"i": 2**53 + 1, "f": 0.5, "s": 3, "u": 2**63 - 5}
+    for names in (["i", "f"], ["f", "u"], ["s", "u"], ["i"], ["u"], list(expected)):
+        modes = private.dp.mode(names, epsilon=LARGE)
+        assert [(modes[name], name) for name in names] == [(expected[name], name) for name in names]
+        assert modes.dp.verify()
+        changed = modes.copy()
         changed[names[-1]] += 1
         assert not changed.dp.verify()
-        changed = found.copy()
+        changed = modes.copy()
         changed[names[0]] += 1
         assert not changed.dp.verify()
-        both = private.dp.mode(names, epsilon=LARGE, releases=2)
-        assert both[2].tolist() == [wanted[name] for name in names]
+        several = private.dp.mode(names, epsilon=LARGE, releases=2)
+        assert several[2].tolist() == [expected[name] for name in names]
         tops = private.dp.top_k(names, 2, epsilon=LARGE)
-        assert tops.loc[1].tolist() == [wanted[name] for name in names] or len(names) > 1
-        assert [tops.loc[1, name] for name in names] == [wanted[name] for name in names]
+        assert tops.loc[1].tolist() == [expected[name] for name in names] or len(names) > 1
+        assert [tops.loc[1, name] for name in names] == [expected[name] for name in names]
         assert tops.dp.verify()
         tops.loc[1, names[0]] += 1
         assert not tops.dp.verify()
@@ -476,9 +476,9 @@ def test_a_selection_has_no_standard_error(private):
 def test_selected_labels_are_seldom_further_below_the_best_than_stated(private, way):
     """In at most 5 % of 300 releases."""
     counts = FRAME["rooms"].value_counts().reindex(range(10), fill_value=0)
-    found = private.dp.mode("rooms", epsilon=3, releases=300, rng=2, **{**way, **_more(way)})
-    below = counts.max() - counts[found.loc["rooms"].astype(int)].to_numpy()
-    beyond = int((below > found.attrs["dp"]["error"]["below_best"]).sum())
+    modes = private.dp.mode("rooms", epsilon=3, releases=300, rng=2, **{**way, **_more(way)})
+    below = counts.max() - counts[modes.loc["rooms"].astype(int)].to_numpy()
+    beyond = int((below > modes.attrs["dp"]["error"]["below_best"]).sum())
     assert accepts_share(beyond, 300, 0.05, "greater")
     assert below.max() > 0
 

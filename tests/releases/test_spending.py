@@ -49,14 +49,14 @@ def caps():
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_n_charges_are_one_of_count_n(place, count):
-    one, many = caps()[place], caps()[place]
-    one.charge(Pure("0.05"), "x", count=count)
+    single, repeated = caps()[place], caps()[place]
+    single.charge(Pure("0.05"), "x", count=count)
     for _ in range(count):
-        many.charge(Pure("0.05"), "x")
-    assert one.account.spent == many.account.spent
-    assert (one.spent, one.left) == (many.spent, many.left)
-    assert accounting.report(one.events, 1e-6) == accounting.report(many.events, 1e-6)
-    assert one.entries["epsilon"].sum() == pytest.approx(0.05 * count)
+        repeated.charge(Pure("0.05"), "x")
+    assert single.account.spent == repeated.account.spent
+    assert (single.spent, single.left) == (repeated.spent, repeated.left)
+    assert accounting.report(single.events, 1e-6) == accounting.report(repeated.events, 1e-6)
+    assert single.entries["epsilon"].sum() == pytest.approx(0.05 * count)
 
 
 def test_a_cap_in_rho_counts_pure_losses_by_their_squares():
@@ -166,7 +166,7 @@ PARTS = [
         Part("a", Fraction(1, 3), 2**30, 2**60, Fraction(1, 2**30)),
         Part("b", Fraction(2, 3), 1, 1, Fraction(1)),
     ),
-    tuple(Part(str(place), Fraction(1, 5), 7, 25, Fraction(1, 4), l0=2) for place in range(5)),
+    tuple(Part(str(number), Fraction(1, 5), 7, 25, Fraction(1, 4), l0=2) for number in range(5)),
 ]
 
 
@@ -346,7 +346,7 @@ def test_a_plan_makes_its_releases_in_their_order(survey, schema):
 def test_planned_releases_name_the_charge_that_paid_for_them(survey, schema):
     private = survey.dp.protect(schema, epsilon=10)
     plan = private.dp.plan_releases([("count", {"epsilon": 0.1}), ("mode", "region", {"epsilon": 0.1})])
-    assert [one.dp.metadata.release_id for one in plan.release("may")] == ["may", "may"]
+    assert [release.dp.metadata.release_id for release in plan.release("may")] == ["may", "may"]
     with private.dp.batch(release_id="june") as batch:
         count = batch.count(epsilon=0.1)
     assert count.result.dp.metadata.release_id == "june"
@@ -363,12 +363,12 @@ def test_the_risk_of_a_plan_is_the_largest(survey, schema):
     private = survey.dp.protect(schema, epsilon=100)
     risky = ("crosstab", ["region", "age"], "health", {"epsilon": 20, "rng": 1})
     coarse = ("crosstab", "region", "health", {"epsilon": 1e-3, "rng": 1})
-    found = []
+    risks = []
     for calls in ([risky], [coarse], [risky, coarse], [coarse, risky]):
         private.dp.plan_releases(calls).release()
-        found.append(private.dp.budget._book.entries()[1][-1].dr_ha)
-    assert found[0] != found[1]
-    assert found[2] == found[3] >= max(found[:2]) * 0.99
+        risks.append(private.dp.budget._book.entries()[1][-1].dr_ha)
+    assert risks[0] != risks[1]
+    assert risks[2] == risks[3] >= max(risks[:2]) * 0.99
     labels = private.dp.budget.entries[["release", "mechanism"]].to_numpy().tolist()
     assert labels[0] == ["plan: crosstab of health by region, age", "geometric"]
     private.dp.plan_releases([("count", {"epsilon": 0.1})] * 3).release()
@@ -456,9 +456,11 @@ def test_groups_together_lose_what_was_charged_for_them(neighbors):
     worst = 0.0
     for rows in product(labels, repeat=3):
         if neighbors == "add_remove":
-            others = [rows[:place] + rows[place + 1 :] for place in range(3)]
+            others = [rows[:position] + rows[position + 1 :] for position in range(3)]
         else:
-            others = [(*rows[:place], label, *rows[place + 1 :]) for place in range(3) for label in labels]
+            others = [
+                (*rows[:position], label, *rows[position + 1 :]) for position in range(3) for label in labels
+            ]
         for other in others:
             # geometric noise per group: the loss is epsilon per step that its count moves
             worst = max(worst, epsilon * np.abs(counts(rows) - counts(other)).sum())
@@ -484,8 +486,8 @@ def test_invalid_groups_are_refused_before_the_charge(private):
     with pytest.raises(BudgetExceeded):
         private.dp.partition("region", epsilon=1000)
     assert private.dp.budget.entries.empty
-    many = pa.Column(int, pa.Check.isin(list(range(20_000))), metadata={"dp": {}})
-    wide = pd.DataFrame({"x": [1, 2]}).dp.protect(pa.DataFrameSchema({"x": many}), epsilon=1)
+    column = pa.Column(int, pa.Check.isin(list(range(20_000))), metadata={"dp": {}})
+    wide = pd.DataFrame({"x": [1, 2]}).dp.protect(pa.DataFrameSchema({"x": column}), epsilon=1)
     with pytest.raises(TableTooLargeError):
         wide.dp.partition("x", epsilon=0.5)
 
@@ -519,9 +521,12 @@ def test_groups_of_groups(survey, schema):
     north = private.dp.partition("region", epsilon=1)["north"]
     inner = north.dp.partition("health", epsilon=0.75)
     assert north.dp.budget.left == (0.25, 0)
-    both = pd.concat(map(records_of, inner.values()))
-    assert sorted(both.index) == sorted(survey.index[survey["region"] == "north"])
-    assert {(*pair,) for pair in both[["region", "health"]].to_numpy()} == {("north", "no"), ("north", "yes")}
+    rejoined = pd.concat(map(records_of, inner.values()))
+    assert sorted(rejoined.index) == sorted(survey.index[survey["region"] == "north"])
+    assert {(*pair,) for pair in rejoined[["region", "health"]].to_numpy()} == {
+        ("north", "no"),
+        ("north", "yes"),
+    }
     assert private.dp.budget.left == (0, 0)
 
 
@@ -540,7 +545,7 @@ def test_shares_sum_to_the_whole(epsilon, weights):
     assert all(
         share * weights[0] == shares[0] * weight for share, weight in zip(shares, weights, strict=True)
     )
-    named = split(None, epsilon, into={str(place): weight for place, weight in enumerate(weights)})
+    named = split(None, epsilon, into={str(position): weight for position, weight in enumerate(weights)})
     assert list(named.values()) == shares
     assert split(None, epsilon, into=len(weights)) == [epsilon / len(weights)] * len(weights)
 
@@ -604,20 +609,20 @@ def test_the_remaining_epsilon_fits_and_more_does_not(survey, schema, options, s
     private = survey.dp.protect(schema, **options)
     for _ in range(spent):
         private.dp.count(epsilon="1/9")
-    found = private.dp.remaining(delta)
+    remaining = private.dp.remaining(delta)
     noise = {"delta": delta, "mechanism": "gaussian"} if delta else {}
     if delta and options == {"epsilon": "1"}:
-        assert found == 0
+        assert remaining == 0
         return
     with pytest.raises(BudgetExceeded):
-        private.dp.mean("age", epsilon=max(found * (1 + 1e-6), 1e-5), **noise)
+        private.dp.mean("age", epsilon=max(remaining * (1 + 1e-6), 1e-5), **noise)
     if delta and spent == 5 and "accounting" in options:
-        assert found == 0  # these pure losses fit by their sum, which a loss in rho is no part of
+        assert remaining == 0  # these pure losses fit by their sum, which a loss in rho is no part of
         return
-    assert found > 0
-    private.dp.mean("age", epsilon=found, **noise)
-    again = private.dp.remaining(delta)
-    assert 0 <= again < (1e-3 * found if delta == 0 or "rho" in options else found)
+    assert remaining > 0
+    private.dp.mean("age", epsilon=remaining, **noise)
+    left = private.dp.remaining(delta)
+    assert 0 <= left < (1e-3 * remaining if delta == 0 or "rho" in options else remaining)
 
 
 @pytest.mark.full(keep=4)
@@ -699,8 +704,8 @@ def test_a_delta_that_covers_all_leaves_hardly_an_epsilon(survey, schema):
 def test_sums_of_many_different_gaussian_releases_stay_short(survey, schema):
     private = survey.dp.protect(schema, epsilon=50, delta=1e-5, accounting="zcdp")
     exact = Fraction(0)
-    for place in range(150):
-        epsilon = Fraction(1000 + place, 100_000)
+    for number in range(150):
+        epsilon = Fraction(1000 + number, 100_000)
         call = ("mean", "age", {"epsilon": epsilon, "delta": 1e-7, "mechanism": "gaussian"})
         ((_, price),) = private.dp.plan_releases([call], delta=1e-6, accounting="basic")._releases
         ((event, _),) = price.events

@@ -25,17 +25,21 @@ NOISE = {
 
 def plain_distance(counts, noisy):
     """The distance of one noisy margin, step by step."""
-    kept = [max(float(number), 0.0) for number in noisy]
-    shares = [number / sum(kept) for number in kept] if sum(kept) > 0 else [1 / len(kept)] * len(kept)
+    clamped = [max(float(number), 0.0) for number in noisy]
+    shares = (
+        [number / sum(clamped) for number in clamped]
+        if sum(clamped) > 0
+        else [1 / len(clamped)] * len(clamped)
+    )
     return sum(abs(p - n / sum(counts)) for p, n in zip(shares, counts, strict=True)) / 2
 
 
 def geometric_masses(scale, pieces, reach):
     """Probabilities of -pieces*reach..pieces*reach for a sum of geometric numbers, by convolution."""
-    one = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    kernel = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
     masses = np.ones(1)
     for _ in range(pieces):
-        masses = np.convolve(masses, one / one.sum())
+        masses = np.convolve(masses, kernel / kernel.sum())
     return masses
 
 
@@ -69,8 +73,8 @@ def test_expected_distance_is_enumerated(counts, pieces):
         math.prod(chance for _, chance in each) * plain_distance(counts, [number for number, _ in each])
         for each in itertools.product(*(read[count] for count in counts))
     )
-    found, error = total_variation(counts, mechanism, pieces, draws=40_000, rng=1)
-    assert abs(found - expected) < 5 * error < 0.07 * expected
+    distance, error = total_variation(counts, mechanism, pieces, draws=40_000, rng=1)
+    assert abs(distance - expected) < 5 * error < 0.07 * expected
 
 
 @pytest.mark.parametrize("pieces", [1, 7])
@@ -80,8 +84,8 @@ def test_two_large_cells_show_the_mean_of_a_difference(name, pieces):
     # error of |e1 + e2| / N, here 1e-7. 6 comparisons at 4 standard errors: one false alarm in 2500.
     mechanism = NOISE[name](0.8)
     expected = mean_of_difference(name, mechanism, pieces) / (2 * 2e9)
-    found, error = total_variation([10**9, 10**9], mechanism, pieces, draws=10_000, rng=2)
-    assert abs(found - expected) < 4 * error < 0.05 * expected
+    distance, error = total_variation([10**9, 10**9], mechanism, pieces, draws=10_000, rng=2)
+    assert abs(distance - expected) < 4 * error < 0.05 * expected
 
 
 @pytest.mark.parametrize("pieces", [1, 9])
@@ -94,8 +98,8 @@ def test_gaussian_noise_on_a_huge_margin(pieces):
     shares = counts / counts.sum()
     spread = np.sqrt(pieces * (1 - 2 * shares + len(counts) * shares**2)) * mechanism.scale / counts.sum()
     expected = spread.sum() * math.sqrt(2 / math.pi) / 2
-    found, error = total_variation(counts, mechanism, pieces, draws=5000, rng=3)
-    assert abs(found - expected) < 4 * error < 0.05 * expected
+    distance, error = total_variation(counts, mechanism, pieces, draws=5000, rng=3)
+    assert abs(distance - expected) < 4 * error < 0.05 * expected
 
 
 @pytest.mark.full(keep=2)
@@ -108,9 +112,9 @@ def test_pieces_are_sums_of_samples_of_the_mechanism(name, pieces):
     cells[:, 1:] = 0  # the records of a cell of the margin may all be in one of its pieces
     noisy = mechanism.sample(np.tile(cells, (draws, 1, 1)), rng=4).sum(axis=2)
     plain = [plain_distance(counts.tolist(), each) for each in noisy]
-    found, error = total_variation(counts, mechanism, pieces, draws=draws, rng=5)
+    distance, error = total_variation(counts, mechanism, pieces, draws=draws, rng=5)
     assert np.std(plain) / math.sqrt(draws) == pytest.approx(error, rel=0.15)
-    assert abs(found - np.mean(plain)) < 5 * math.hypot(error, np.std(plain) / math.sqrt(draws))
+    assert abs(distance - np.mean(plain)) < 5 * math.hypot(error, np.std(plain) / math.sqrt(draws))
 
 
 @pytest.mark.full(keep=3)
@@ -135,17 +139,17 @@ def test_without_information_only_the_number_of_cells_counts(name, cells, small)
     # 27 comparisons at 5 standard errors: one false alarm in 50,000 choices of the seed.
     epsilon = small if name == "geometric" else 2e-5  # the others have no smaller one
     counts = [0] * (cells - 1) + [3]
-    found, error = total_variation(counts, NOISE[name](epsilon), draws=4000, rng=7)
-    assert abs(found - (1 - 1 / cells)) < 5 * error < 0.05
+    distance, error = total_variation(counts, NOISE[name](epsilon), draws=4000, rng=7)
+    assert abs(distance - (1 - 1 / cells)) < 5 * error < 0.05
 
 
 @pytest.mark.parametrize("name", NOISE)
 def test_without_noise_there_is_no_distance(name):
-    found, error = total_variation([3, 0, 5], NOISE[name](10**5), pieces=6)
-    assert 0 <= found < 0.01
+    distance, error = total_variation([3, 0, 5], NOISE[name](10**5), pieces=6)
+    assert 0 <= distance < 0.01
     assert 0 <= error < 0.001
     if name == "geometric":
-        assert (found, error) == (0.0, 0.0)
+        assert (distance, error) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", NOISE)
@@ -160,8 +164,8 @@ def test_one_cell_has_no_distance(name):
     st.integers(1, 1000),
 )
 def test_distances_are_shares(counts, name, epsilon, pieces):
-    found, error = total_variation(counts, NOISE[name](epsilon), pieces, draws=10, rng=1)
-    assert 0 <= found <= 1
+    distance, error = total_variation(counts, NOISE[name](epsilon), pieces, draws=10, rng=1)
+    assert 0 <= distance <= 1
     assert 0 <= error <= 0.5
 
 
@@ -170,9 +174,11 @@ def test_standard_error_is_the_spread_over_seeds():
     # The variance of 3000 z-scores varies by 0.027, and estimating the error from 200 draws adds 1 %:
     # at 5 of these, one false alarm in a million choices of the seeds.
     value, exact = total_variation([7, 2, 0], Geometric(0.5), draws=2_000_000, rng=10**6)
-    found = np.array([total_variation([7, 2, 0], Geometric(0.5), rng=seed) for seed in range(3000)])
-    assert 0.87 < np.var((found[:, 0] - value) / found[:, 1]) < 1.15
-    assert abs(found[:, 0].mean() - value) < 5 * math.hypot(exact, found[:, 1].mean() / math.sqrt(3000))
+    distances = np.array([total_variation([7, 2, 0], Geometric(0.5), rng=seed) for seed in range(3000)])
+    assert 0.87 < np.var((distances[:, 0] - value) / distances[:, 1]) < 1.15
+    assert abs(distances[:, 0].mean() - value) < 5 * math.hypot(
+        exact, distances[:, 1].mean() / math.sqrt(3000)
+    )
 
 
 def test_batches_leave_nothing_out(monkeypatch):
@@ -180,14 +186,14 @@ def test_batches_leave_nothing_out(monkeypatch):
     whole, first = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=1)
     for numbers in (1, 100):
         monkeypatch.setattr(table_utility, "NUMBERS", numbers)
-        found, error = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=2)
+        distance, error = total_variation([7, 2, 0], Geometric(1), draws=1001, rng=2)
         assert error == pytest.approx(first, rel=0.2)
-        assert abs(found - whole) < 5 * math.hypot(first, error)
+        assert abs(distance - whole) < 5 * math.hypot(first, error)
 
 
 def test_seeds():
-    first, again, other = (total_variation([5, 1], Laplace(1, 1), rng=seed) for seed in (1, 1, 2))
-    assert first == again != other
+    first, repeated, other = (total_variation([5, 1], Laplace(1, 1), rng=seed) for seed in (1, 1, 2))
+    assert first == repeated != other
     assert total_variation([5, 1], Laplace(1, 1)) != total_variation([5, 1], Laplace(1, 1))
 
 

@@ -94,8 +94,8 @@ def local_risk(counts: list[int], empty: Callable[[float], float]) -> float:
     """
     hidden = [empty(count) for count in counts]
     return sum(
-        (1 - hidden[place]) * math.prod(hidden[:place] + hidden[place + 1 :])
-        for place, count in enumerate(counts)
+        (1 - hidden[position]) * math.prod(hidden[:position] + hidden[position + 1 :])
+        for position, count in enumerate(counts)
         if count > 0
     )
 
@@ -171,8 +171,8 @@ def test_the_curators_risk_is_that_of_the_confidential_counts(mechanism, neighbo
             ("cells", sum(risks) / len(risks)),
             ("records", sum(r * n for r, n in zip(risks, sizes, strict=True)) / sum(sizes)),
         ):
-            found = private.dp.dr_ha("q", "s", epsilon, mechanism=mechanism, delta=delta, average=average)
-            assert found == pytest.approx(expected, rel=1e-6)
+            value = private.dp.dr_ha("q", "s", epsilon, mechanism=mechanism, delta=delta, average=average)
+            assert value == pytest.approx(expected, rel=1e-6)
     several = private.dp.dr_ha("q", "s", [0.3, 1], mechanism=mechanism, delta=delta)
     assert several.index.tolist() == [0.3, 1.0]
     assert several.iloc[1] == private.dp.dr_ha("q", "s", 1, mechanism=mechanism, delta=delta)
@@ -187,8 +187,8 @@ def test_the_risk_that_is_published_follows_from_the_released_counts(mechanism, 
     empty = {"laplace": laplace_empty, "geometric": geometric_empty}[mechanism](1.0, moved)
     for seed in range(4):
         released = private.dp.crosstab("q", "s", epsilon=1, mechanism=mechanism, rng=seed)
-        seen = [[max(round(count), 0) for count in row] for row in released.to_numpy().tolist()]
-        filled = [counts for counts in seen if sum(counts)]
+        rounded = [[max(round(count), 0) for count in row] for row in released.to_numpy().tolist()]
+        filled = [counts for counts in rounded if sum(counts)]
         risks = [expected_risk(counts, empty) for counts in filled]
         sizes = [sum(counts) for counts in filled]
         stored = released.attrs["dp"]["dr_ha"]

@@ -169,14 +169,14 @@ def test_probabilistic_of_two_labels_read_by_read(mechanism, counts):
 def test_probabilistic_in_the_continuum():
     """Counts (0, b) with Laplace noise of a huge scale b: reads over b are continuous, up to 1/b."""
     b = 10**6
-    none, one = (lambda x: math.exp(-x) / 2), (lambda x: math.exp(-abs(x - 1)) / 2)
+    none, shifted = (lambda x: math.exp(-x) / 2), (lambda x: math.exp(-abs(x - 1)) / 2)
     kinked = [
-        dblquad(lambda x, y: x / (x + y) * one(x) * none(y), 0, 40, low, high, epsabs=1e-8)[0]
+        dblquad(lambda x, y: x / (x + y) * shifted(x) * none(y), 0, 40, low, high, epsabs=1e-8)[0]
         for low, high in ((0, 1), (1, 40))
     ]
     alone = (1 - math.exp(-1) / 2) / 2  # the other one reads as empty
-    found = of_one(probabilistic_risk, [0, b], Laplace(epsilon=1 / b, sensitivity=1))
-    assert found == pytest.approx(sum(kinked) + alone, abs=1e-5)
+    actual = of_one(probabilistic_risk, [0, b], Laplace(epsilon=1 / b, sensitivity=1))
+    assert actual == pytest.approx(sum(kinked) + alone, abs=1e-5)
 
 
 def test_without_noise():
@@ -206,13 +206,13 @@ def test_published_curves_of_homogeneous_cells_with_two_labels(risk):
     for epsilon in (1e-5, 1e-3):
         # a cell of n records is n records away from (0, 0), where both labels are as likely
         q = 1 - math.exp(-epsilon / 2) / 2
-        found = risk(cells, Reading(Laplace(epsilon=epsilon, sensitivity=1)))
-        assert (found >= (1 - q**2) / 2).all()
-        assert (found <= (1 - q**2) / 2 + np.tanh(sizes * epsilon / 2)).all()
+        risks = risk(cells, Reading(Laplace(epsilon=epsilon, sensitivity=1)))
+        assert (risks >= (1 - q**2) / 2).all()
+        assert (risks <= (1 - q**2) / 2 + np.tanh(sizes * epsilon / 2)).all()
     assert risk(cells, Reading(Laplace(epsilon=1e-5, sensitivity=1)))[0] == pytest.approx(3 / 8, abs=1e-4)
-    found = [risk(cells, Reading(Laplace(epsilon=e, sensitivity=1))) for e in np.logspace(-3, 2, 11)]
-    assert (np.diff(found, axis=0) > -1e-12).all()
-    assert found[-1] == pytest.approx(1, abs=1e-12)
+    risks = [risk(cells, Reading(Laplace(epsilon=e, sensitivity=1))) for e in np.logspace(-3, 2, 11)]
+    assert (np.diff(risks, axis=0) > -1e-12).all()
+    assert risks[-1] == pytest.approx(1, abs=1e-12)
 
 
 @BOTH
@@ -223,24 +223,24 @@ def test_never_below_the_homogeneity_attack(risk):
         q = reading.empty(cells.compositions)
         alone = (1 - q) * np.stack([np.delete(q, k, axis=1).prod(axis=1) for k in range(3)], axis=1)
         share = cells.compositions / cells.sizes[:, np.newaxis]
-        found = risk(cells, reading)
-        assert (found >= (share * alone).sum(axis=1) - 1e-14).all()
-        assert (found <= share.max(axis=1) * (1 - q.prod(axis=1)) + 1e-14).all()
+        risks = risk(cells, reading)
+        assert (risks >= (share * alone).sum(axis=1) - 1e-14).all()
+        assert (risks <= share.max(axis=1) * (1 - q.prod(axis=1)) + 1e-14).all()
 
 
 @BOTH
 def test_order_and_company_do_not_matter(risk, monkeypatch):
     table = np.array([[0, 3, 9], [9, 0, 3], [0, 0, 0], [2, 2, 700], [700, 2, 2], [5, 1, 1]])
     reading, cells = Reading(Laplace(epsilon=0.05, sensitivity=1)), Cells.of(table)
-    found = cells.average(risk(cells, reading), None)
-    assert found[0] == found[1]
-    assert found[3] == found[4]
-    assert np.isnan(found[2])
-    for counts, each in zip(table, found, strict=True):
+    risks = cells.average(risk(cells, reading), None)
+    assert risks[0] == risks[1]
+    assert risks[3] == risks[4]
+    assert np.isnan(risks[2])
+    for counts, each in zip(table, risks, strict=True):
         if counts.any():
             assert of_one(risk, counts, reading.mechanism) == pytest.approx(each, abs=1e-13)
     monkeypatch.setattr(attacks, "FLOATS", 64)  # everything in small pieces
-    assert cells.average(risk(cells, reading), None) == pytest.approx(found, abs=1e-13, nan_ok=True)
+    assert cells.average(risk(cells, reading), None) == pytest.approx(risks, abs=1e-13, nan_ok=True)
 
 
 @BOTH
@@ -252,9 +252,9 @@ def test_simulated_with_the_samplers_of_numpy(risk, kind):
     cells = Cells.of([[0, 0, 4], [1, 2, 3], [2, 2, 9]])
     counts = cells.compositions
     mechanism = Laplace(epsilon=0.5, sensitivity=1) if kind == "laplace" else stats.norm(scale=2)
-    found = risk(cells, Reading(mechanism))
+    risks = risk(cells, Reading(mechanism))
     draws = 200_000
-    for composition, exact in zip(counts, found, strict=True):
+    for composition, exact in zip(counts, risks, strict=True):
         noise = getattr(rng, kind)(scale=2.0, size=(draws, 3))
         reads = np.maximum(np.floor(composition + noise + 0.5), 0)
         some = reads.any(axis=1)

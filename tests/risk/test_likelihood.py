@@ -63,11 +63,11 @@ def test_alpha_is_the_best_of_an_optimiser_from_several_starts(name):
     table = TABLES[name]
     alpha = dirichlet_alpha(table)
     assert np.abs(score(alpha, table)).max() < 1e-8
-    found = [
+    fits = [
         minimize(lambda x: -log_likelihood(np.exp(x), table), np.full(len(alpha), start), method="BFGS")
         for start in (-1.0, 0.0, 2.0)
     ]
-    best = min(found, key=lambda one: one.fun)
+    best = min(fits, key=lambda fit: fit.fun)
     assert log_likelihood(alpha, table) >= -best.fun - 1e-9 * abs(best.fun)
     np.testing.assert_allclose(np.exp(best.x), alpha, rtol=0.01)
 
@@ -113,10 +113,10 @@ def test_two_labels_are_the_beta_binomial_of_scipy():
 def test_a_known_alpha_is_recovered(alpha):
     # 9 comparisons at 5 standard errors: one false alarm in 190,000 choices of the seed.
     table = simulated(len(alpha), alpha, 20_000, 30)
-    found = dirichlet_alpha(table)
-    errors = np.sqrt(np.diag(np.linalg.inv(information(found, table))))
-    assert (errors < 0.05 * found).all()
-    assert (np.abs(found - alpha) < 5 * errors).all()
+    estimate = dirichlet_alpha(table)
+    errors = np.sqrt(np.diag(np.linalg.inv(information(estimate, table))))
+    assert (errors < 0.05 * estimate).all()
+    assert (np.abs(estimate - alpha) < 5 * errors).all()
 
 
 small_tables = arrays.arrays(
@@ -280,9 +280,9 @@ def test_alpha_is_checked():
         ((1, 2.5, 3), [1, 2.5, 3]),
         (pd.Series([1, 2, 3]), [1, 2, 3]),
     ):
-        found = checked_alpha(alpha, None, 3)
-        assert found.dtype == np.float64
-        assert found.tolist() == expected
+        actual = checked_alpha(alpha, None, 3)
+        assert actual.dtype == np.float64
+        assert actual.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -335,11 +335,11 @@ NAMES = ("negative binomial", "nearly poisson", "large")
 
 def test_observed_sizes_are_their_frequencies():
     sizes = [0, 3, 1, 0, 3, 3, 7, 1]
-    found = size_distribution(sizes, "observed")
-    assert found.values.tolist() == [1, 3, 7]
-    assert found.chances.tolist() == [2 / 6, 3 / 6, 1 / 6]
-    assert (found.model, found.parameters) == ("observed", {})
-    assert found.values.dtype == np.int64
+    distribution = size_distribution(sizes, "observed")
+    assert distribution.values.tolist() == [1, 3, 7]
+    assert distribution.chances.tolist() == [2 / 6, 3 / 6, 1 / 6]
+    assert (distribution.model, distribution.parameters) == ("observed", {})
+    assert distribution.values.dtype == np.int64
     plain = size_distribution(sizes, "observed", zero_truncated=False)
     assert plain.chances.tolist() == [2 / 8, 3 / 8, 1 / 8]
     spread = size_distribution([10**12, 0, 5, 10**12], "observed")  # too large to be counted in place
@@ -352,11 +352,11 @@ def test_the_poisson_rate_solves_its_equation(seed):
     plain = size_distribution(sizes, "poisson", zero_truncated=False)
     assert plain.parameters == {"lambda": pytest.approx(sizes.mean(), rel=1e-14)}
     np.testing.assert_allclose(plain.chances, poisson(sizes.mean()).pmf(plain.values), rtol=1e-12)
-    found = size_distribution(sizes, "poisson")
-    rate = found.parameters["lambda"]
+    distribution = size_distribution(sizes, "poisson")
+    rate = distribution.parameters["lambda"]
     assert rate / (1 - math.exp(-rate)) == pytest.approx(sizes[sizes > 0].mean(), rel=1e-13)
     np.testing.assert_allclose(
-        found.chances, poisson(rate).pmf(found.values) / (1 - math.exp(-rate)), rtol=1e-12
+        distribution.chances, poisson(rate).pmf(distribution.values) / (1 - math.exp(-rate)), rtol=1e-12
     )
 
 
@@ -375,8 +375,8 @@ def test_a_truncated_rate_near_zero_keeps_its_digits():
 def test_the_negative_binomial_is_the_best_of_an_optimiser(name, truncated):
     sizes = sizes_of(1, name)
     fitted = sizes[sizes > 0] if truncated else sizes
-    found = size_distribution(sizes, "negative_binomial", truncated)
-    r, chance = found.parameters["r"], found.parameters["lambda"]
+    distribution = size_distribution(sizes, "negative_binomial", truncated)
+    r, chance = distribution.parameters["r"], distribution.parameters["lambda"]
 
     def minus(x):
         return -size_log_likelihood(math.exp(x[0]), 1 / (1 + math.exp(-x[1])), fitted, truncated)
@@ -392,7 +392,7 @@ def test_the_negative_binomial_is_the_best_of_an_optimiser(name, truncated):
     assert 1 / (1 + math.exp(-best.x[1])) == pytest.approx(chance, rel=1e-3)
     law = nbinom(r, chance)
     total = 1 - law.pmf(0) if truncated else 1
-    np.testing.assert_allclose(found.chances, law.pmf(found.values) / total, rtol=1e-9)
+    np.testing.assert_allclose(distribution.chances, law.pmf(distribution.values) / total, rtol=1e-9)
 
 
 @pytest.mark.full(keep=2)
@@ -404,8 +404,8 @@ def test_known_sizes_are_recovered(r, chance, truncated):
     sizes = rng.negative_binomial(r, chance, 20_000)
     fitted = sizes[sizes > 0] if truncated else sizes
     values, cells = np.unique(fitted, return_counts=True)
-    found = size_distribution(sizes, "negative_binomial", truncated).parameters
-    estimate = np.array([found["r"], found["lambda"]])
+    parameters = size_distribution(sizes, "negative_binomial", truncated).parameters
+    estimate = np.array([parameters["r"], parameters["lambda"]])
 
     def value(x):
         law = nbinom(*x)
@@ -427,21 +427,21 @@ size_lists = st.lists(st.integers(0, 30), min_size=2, max_size=30).filter(any)
 @given(size_lists, st.booleans(), st.sampled_from(["poisson", "negative_binomial"]))
 def test_fitted_laws_have_the_observed_mean_and_all_their_mass(sizes, truncated, model):
     try:
-        found = size_distribution(sizes, model, truncated)
+        distribution = size_distribution(sizes, model, truncated)
     except ParameterError:
         return
-    parameters = found.parameters
+    parameters = distribution.parameters
     rate = parameters["lambda"]
     law = poisson(rate) if model == "poisson" else nbinom(parameters["r"], rate)
     whole = 1.0 if truncated else 1 - law.pmf(0)
     records, filled = sum(sizes), sum(size > 0 for size in sizes)
     mean = records / (filled if truncated else len(sizes))
-    assert found.chances.sum() == pytest.approx(whole, rel=1e-9)
-    assert found.chances @ found.values == pytest.approx(mean, rel=1e-9)
-    assert (np.diff(found.values) == 1).all()
-    assert found.values[0] >= 1
+    assert distribution.chances.sum() == pytest.approx(whole, rel=1e-9)
+    assert distribution.chances @ distribution.values == pytest.approx(mean, rel=1e-9)
+    assert (np.diff(distribution.values) == 1).all()
+    assert distribution.values[0] >= 1
     share = 1 - law.pmf(0)
-    missing = law.cdf(found.values[0] - 1) - law.cdf(0) + law.sf(found.values[-1])
+    missing = law.cdf(distribution.values[0] - 1) - law.cdf(0) + law.sf(distribution.values[-1])
     if share > 1e-3:
         assert -1e-13 < missing / share < 1.5e-13
 
@@ -450,9 +450,11 @@ def test_fitted_laws_have_the_observed_mean_and_all_their_mass(sizes, truncated,
 def test_a_plain_negative_binomial_exists_if_the_variance_exceeds_the_mean(sizes, copies):
     records, pairs, cells = sum(sizes), sum(n * (n - 1) for n in sizes), len(sizes)
     if pairs * cells > records**2:
-        found = size_distribution(sizes, "negative_binomial", zero_truncated=False)
+        distribution = size_distribution(sizes, "negative_binomial", zero_truncated=False)
         again = size_distribution(sizes * copies, "negative_binomial", zero_truncated=False)
-        assert again.parameters == {name: pytest.approx(x, rel=1e-6) for name, x in found.parameters.items()}
+        assert again.parameters == {
+            name: pytest.approx(x, rel=1e-6) for name, x in distribution.parameters.items()
+        }
     else:
         with pytest.raises(ParameterError, match="no more than those of a Poisson") as caught:
             size_distribution(sizes, "negative_binomial", zero_truncated=False)
@@ -469,7 +471,7 @@ def test_a_truncated_negative_binomial_beats_a_grid_or_else_a_limit_does(sizes):
     laws = nbinom(spread[..., np.newaxis], chance[..., np.newaxis])
     best = ((laws.logpmf(values) - np.log(-np.expm1(laws.logpmf(0)))) @ cells).max()
     try:
-        found = size_distribution(sizes, "negative_binomial").parameters
+        parameters = size_distribution(sizes, "negative_binomial").parameters
     except ParameterError as error:
         if "every cell has one record" in str(error):
             assert filled.max() == 1
@@ -484,7 +486,7 @@ def test_a_truncated_negative_binomial_beats_a_grid_or_else_a_limit_does(sizes):
             )
             assert -series.fun >= best - 1e-4
     else:
-        value = size_log_likelihood(found["r"], found["lambda"], filled, True)
+        value = size_log_likelihood(parameters["r"], parameters["lambda"], filled, True)
         assert value >= best - 1e-8
 
 
@@ -560,12 +562,14 @@ def test_sizes_up_to_a_million(truncated):
     assert len(even.values) < 20_000
     spread = rng.negative_binomial(3, 3e-5, 500)
     assert 300_000 < spread.max() < 10**6
-    found = size_distribution(spread, "negative_binomial", truncated)
-    assert found.chances.sum() == pytest.approx(1, abs=1e-6)
-    assert found.chances @ found.values == pytest.approx(spread.mean(), rel=1e-9)
-    r, chance = found.parameters["r"], found.parameters["lambda"]
+    distribution = size_distribution(spread, "negative_binomial", truncated)
+    assert distribution.chances.sum() == pytest.approx(1, abs=1e-6)
+    assert distribution.chances @ distribution.values == pytest.approx(spread.mean(), rel=1e-9)
+    r, chance = distribution.parameters["r"], distribution.parameters["lambda"]
     expected = r * (1 - chance) / chance**2
-    assert found.chances @ (found.values - spread.mean()) ** 2 == pytest.approx(expected, rel=1e-6)
+    assert distribution.chances @ (distribution.values - spread.mean()) ** 2 == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_laws_that_reach_too_far_are_refused(monkeypatch):
@@ -617,8 +621,8 @@ def test_poisson_rates_of_the_paper(count_rows, name, drop, digits, rate):
     table = count_rows(name)
     by = list(table.columns[: len(table.columns) - 1 - drop])
     sizes = table.groupby(by)[table.columns[-1]].sum()
-    found = size_distribution(sizes, "poisson", zero_truncated=False).parameters
-    assert round(found["lambda"], digits) == rate
+    parameters = size_distribution(sizes, "poisson", zero_truncated=False).parameters
+    assert round(parameters["lambda"], digits) == rate
 
 
 @pytest.mark.parametrize(
@@ -639,5 +643,5 @@ def test_alpha_of_real_cells_is_a_maximum(count_rows, name, labels):
 @pytest.mark.full
 def test_the_models_load_no_scipy():
     code = "import sys, pdprivacy.risk.likelihood; print('scipy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"

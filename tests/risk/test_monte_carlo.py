@@ -142,16 +142,20 @@ def test_simulation_is_what_enumeration_says(measure, reading):
     # 150 comparisons at 5 standard errors: one false alarm in 10,000 choices of the seeds.
     each = truth(measure, reading)
     draws, choice = 3000, options(reading)
-    found = simulate(TABLE, NOISE, measure, None, draws=draws, rng=1, **choice)
-    assert found.risk.shape == found.standard_error.shape == (5,)
-    assert np.isnan(found.risk).tolist() == np.isnan(found.standard_error).tolist() == (~FILLED).tolist()
-    assert (found.standard_error[FILLED] < 0.5 / math.sqrt(draws - 1)).all()
-    assert (np.abs(found.risk[FILLED] - each) < 5 * found.standard_error[FILLED]).all()
+    simulation = simulate(TABLE, NOISE, measure, None, draws=draws, rng=1, **choice)
+    assert simulation.risk.shape == simulation.standard_error.shape == (5,)
+    assert (
+        np.isnan(simulation.risk).tolist()
+        == np.isnan(simulation.standard_error).tolist()
+        == (~FILLED).tolist()
+    )
+    assert (simulation.standard_error[FILLED] < 0.5 / math.sqrt(draws - 1)).all()
+    assert (np.abs(simulation.risk[FILLED] - each) < 5 * simulation.standard_error[FILLED]).all()
     for average, weights in (("cells", np.ones(4)), ("records", TABLE[FILLED].sum(axis=1))):
-        found = simulate(TABLE, NOISE, measure, average, draws=draws, rng=2, **choice)
-        assert type(found.risk) is type(found.standard_error) is float
+        simulation = simulate(TABLE, NOISE, measure, average, draws=draws, rng=2, **choice)
+        assert type(simulation.risk) is type(simulation.standard_error) is float
         value = weights @ each / weights.sum()
-        assert abs(found.risk - value) < 5 * found.standard_error < 0.1 * value + 0.02
+        assert abs(simulation.risk - value) < 5 * simulation.standard_error < 0.1 * value + 0.02
 
 
 def test_order_of_labels_decides_what_alpha_means():
@@ -172,13 +176,17 @@ def test_order_of_labels_decides_what_alpha_means():
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-20])
 def test_vanishing_alpha_makes_cells_homogeneous(alpha):
-    found = simulate([[3, 3]], stats.norm(scale=1e-3), "shrinkage", alpha=[alpha, alpha], draws=500, rng=1)
-    assert found == Simulated(1.0, 0.0)
+    simulation = simulate(
+        [[3, 3]], stats.norm(scale=1e-3), "shrinkage", alpha=[alpha, alpha], draws=500, rng=1
+    )
+    assert simulation == Simulated(1.0, 0.0)
 
 
 def test_huge_alpha_makes_proportions_certain():
-    found = simulate([[1000, 0]], stats.norm(scale=1e-3), "shrinkage", alpha=[1e300, 1e300], draws=50, rng=1)
-    assert found == Simulated(0.0, 0.0)
+    simulation = simulate(
+        [[1000, 0]], stats.norm(scale=1e-3), "shrinkage", alpha=[1e300, 1e300], draws=50, rng=1
+    )
+    assert simulation == Simulated(0.0, 0.0)
 
 
 def test_certain_results():
@@ -196,8 +204,8 @@ def test_certain_results():
 def test_sizes_that_are_all_zero_have_no_risk():
     nobody = SimpleNamespace(values=np.array([5]), chances=np.array([0.0]))
     for attack in ("homogeneity", "plurality", "probabilistic"):
-        found = simulate(TABLE, NOISE, "marginal", sizes=nobody, attack=attack, draws=20, rng=1)
-        assert found == Simulated(0.0, 0.0)
+        simulation = simulate(TABLE, NOISE, "marginal", sizes=nobody, attack=attack, draws=20, rng=1)
+        assert simulation == Simulated(0.0, 0.0)
 
 
 # The standard error.
@@ -222,8 +230,10 @@ def test_standard_error_is_the_spread_over_seeds():
 def test_standard_error_of_a_cell_is_that_of_a_proportion(monkeypatch, numbers):
     monkeypatch.setattr(monte_carlo, "NUMBERS", numbers)  # 12: blocks of 4 cells
     table = np.tile(TABLE[FILLED], (3, 1))
-    found = simulate(table, NOISE, average=None, draws=301, rng=8)
-    assert found.standard_error == pytest.approx(np.sqrt(found.risk * (1 - found.risk) / 300), rel=1e-9)
+    simulation = simulate(table, NOISE, average=None, draws=301, rng=8)
+    assert simulation.standard_error == pytest.approx(
+        np.sqrt(simulation.risk * (1 - simulation.risk) / 300), rel=1e-9
+    )
 
 
 @pytest.mark.full
@@ -235,10 +245,12 @@ def test_blocks_and_batches_leave_nothing_out(monkeypatch, numbers):
     table = np.concatenate([TABLE, TABLE[::-1]])
     filled, each = table.any(axis=1), truth("local", "homogeneity", table)
     errors = np.sqrt(each * (1 - each) / 200)
-    found = simulate(table, NOISE, average=None, draws=200, rng=4)
-    assert (np.abs(found.risk[filled] - each) < 5 * errors).all()
-    found = simulate(table, NOISE, average="cells", draws=200, rng=4)
-    assert abs(found.risk - each.mean()) < 5 * math.sqrt((errors**2).sum()) / len(each) < 0.15 * each.mean()
+    simulation = simulate(table, NOISE, average=None, draws=200, rng=4)
+    assert (np.abs(simulation.risk[filled] - each) < 5 * errors).all()
+    simulation = simulate(table, NOISE, average="cells", draws=200, rng=4)
+    assert (
+        abs(simulation.risk - each.mean()) < 5 * math.sqrt((errors**2).sum()) / len(each) < 0.15 * each.mean()
+    )
 
 
 # Mechanisms.
@@ -279,10 +291,10 @@ def test_every_mechanism_is_simulated_with_its_own_law(name):
     each = [
         (a > 0) * (1 - empty(a)) * empty(b) + (b > 0) * (1 - empty(b)) * empty(a) for a, b in counts.tolist()
     ]
-    found = simulate(np.tile(counts, (200, 1)), mechanism, draws=5, rng=6)
+    simulation = simulate(np.tile(counts, (200, 1)), mechanism, draws=5, rng=6)
     error = math.sqrt(np.mean(np.multiply(each, np.subtract(1, each))) / (600 * 5))
     assert 0 < np.mean(each) < 1
-    assert abs(found.risk - np.mean(each)) < 5 * error < 0.08
+    assert abs(simulation.risk - np.mean(each)) < 5 * error < 0.08
 
 
 def test_a_mechanism_stays_as_it_was():
@@ -317,8 +329,8 @@ def test_postprocessing_of_the_whole_table_is_enumerated(reading):
         ]
         total += chance
     expected /= total  # the rest has a probability of 1e-3
-    found = simulate(table, NOISE, attack=attack, postprocess=consistent, draws=3000, rng=2)
-    assert abs(found.risk - expected.mean()) < 5 * found.standard_error + (1 - total)
+    simulation = simulate(table, NOISE, attack=attack, postprocess=consistent, draws=3000, rng=2)
+    assert abs(simulation.risk - expected.mean()) < 5 * simulation.standard_error + (1 - total)
     plain = simulate(table, NOISE, attack=attack, draws=3000, rng=2)
     assert abs(plain.risk - expected.mean()) > 10 * plain.standard_error  # it makes a difference
     assert 1 - total < 2e-3
@@ -331,12 +343,12 @@ def test_postprocessing_sees_the_whole_noisy_table():
         seen.append(noisy)
         return np.zeros(noisy.shape, dtype=np.int64)
 
-    found = simulate(TABLE, NOISE, "marginal", None, sizes=SIZES, draws=60, postprocess=watch, rng=1)
+    simulation = simulate(TABLE, NOISE, "marginal", None, sizes=SIZES, draws=60, postprocess=watch, rng=1)
     assert len(seen) == 60
     assert all(noisy.shape == TABLE.shape and noisy.dtype == np.float64 for noisy in seen)
     assert np.any([noisy[1] != 0 for noisy in seen])  # empty cells are released too
-    assert np.isnan(found.risk[1])
-    assert (found.risk[FILLED] == 0).all()
+    assert np.isnan(simulation.risk[1])
+    assert (simulation.risk[FILLED] == 0).all()
 
 
 def test_empty_cells_stay_empty():
@@ -464,9 +476,9 @@ class WrongShape(OnlyDistribution):
     ],
 )
 def test_refused(changed, message):
-    asked = {"mechanism": NOISE, "measure": "local", "draws": 4} | changed
+    arguments = {"mechanism": NOISE, "measure": "local", "draws": 4} | changed
     with pytest.raises(ParameterError, match=message):
-        dr_ha(TABLE, asked.pop("mechanism"), method="monte_carlo", **asked)
+        dr_ha(TABLE, arguments.pop("mechanism"), method="monte_carlo", **arguments)
 
 
 @pytest.mark.parametrize("table", [[[31337.5, 1]], [[-31337, 1]], [31337, 1], [[0, 0]]])

@@ -142,9 +142,9 @@ def simulated(counts, name, rng, draws):
 @pytest.mark.parametrize("noise", MECHANISMS.values(), ids=MECHANISMS)
 @pytest.mark.parametrize("labels", CELLS)
 def test_local_risk_is_its_definition(noise, labels, partial):
-    found = local(CELLS[labels], noise, None, partial=partial)
-    wanted = [local_by_definition(cell, noise, partial) for cell in CELLS[labels]]
-    assert found == pytest.approx(wanted, rel=1e-12)
+    actual = local(CELLS[labels], noise, None, partial=partial)
+    exact = [local_by_definition(cell, noise, partial) for cell in CELLS[labels]]
+    assert actual == pytest.approx(exact, rel=1e-12)
 
 
 @pytest.mark.full(keep=2)
@@ -260,16 +260,16 @@ def test_averages_weight_the_non_empty_cells(counts, name, measure):
 def test_expected_risk_is_the_sum_over_all_tables(noise, partial):
     cells = [*(cell for cells in CELLS.values() for cell in cells), (12, 1), (9, 1, 1), (8, 3, 0, 2)]
     for cell in cells:
-        wanted = expected_by_enumeration(cell, noise, partial)
-        assert expected([cell], noise, partial=partial) == pytest.approx(wanted, rel=1e-11, abs=1e-14)
+        exact = expected_by_enumeration(cell, noise, partial)
+        assert expected([cell], noise, partial=partial) == pytest.approx(exact, rel=1e-11, abs=1e-14)
 
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("cell", [(40, 3, 2), (14, 13, 12), (8, 7, 0, 6)])
 def test_expected_risk_of_larger_cells(cell):
     for noise in (NOISE["laplace"], laplace(scale=100)):
-        wanted = expected_by_enumeration(cell, noise)
-        assert expected([cell], noise) == pytest.approx(wanted, rel=1e-10, abs=1e-14)
+        exact = expected_by_enumeration(cell, noise)
+        assert expected([cell], noise) == pytest.approx(exact, rel=1e-10, abs=1e-14)
 
 
 @pytest.mark.full(keep=2)
@@ -282,8 +282,8 @@ def test_expected_risk_of_two_labels_is_a_binomial_sum(size, first, epsilon):
     count = np.arange(min(size, first + 20_000) + 1)
     chance = binom(size, first / size).pmf(count)
     q, far = noise.cdf(0.5 - count), noise.cdf(0.5 - (size - count))
-    there = np.where(count > 0, 1 - q, 0)
-    exact = chance @ (there * far + np.where(count < size, 1 - far, 0) * q)
+    present = np.where(count > 0, 1 - q, 0)
+    exact = chance @ (present * far + np.where(count < size, 1 - far, 0) * q)
     assert expected([[first, size - first]], noise) == pytest.approx(
         exact, abs=1e-16 * math.sqrt(size) + 1e-12
     )
@@ -305,8 +305,8 @@ def test_expected_risk_is_what_happens(name, cell):
 def test_expected_risk_of_homogeneous_cells_is_the_local_risk():
     counts = np.zeros((5000, 2), dtype=int)
     counts[:, 0] = np.arange(1, 5001)
-    one, other = (function(counts, laplace(scale=300), None) for function in RISKS)
-    np.testing.assert_allclose(other, one, rtol=1e-12)
+    first, second = (function(counts, laplace(scale=300), None) for function in RISKS)
+    np.testing.assert_allclose(second, first, rtol=1e-12)
 
 
 @pytest.mark.full
@@ -352,12 +352,12 @@ def test_a_transform_folds_next_to_nothing_into_a_coefficient(slack):
 
 def test_masses_of_counts_keep_their_digits():
     rates = np.array([0.0, 0.3, 1, 2.5, 17, 184, 186, 1000, 12345])
-    found = exact_risk.Series.of(rates, 64)
-    counts = found.first[:, np.newaxis] + np.arange(700)
-    masses = found._masses(counts)
+    series = exact_risk.Series.of(rates, 64)
+    counts = series.first[:, np.newaxis] + np.arange(700)
+    masses = series._masses(counts)
     np.testing.assert_allclose(masses, poisson.pmf(counts, rates[:, np.newaxis]), rtol=1e-10, atol=1e-200)
     np.testing.assert_allclose(masses[:-1].sum(axis=1), 1, rtol=0, atol=1e-14)
-    few = found.at(np.arange(6))  # from 0 on
+    few = series.at(np.arange(6))  # from 0 on
     np.testing.assert_allclose(few._masses(counts[:6]), masses[:6], rtol=1e-13, atol=1e-200)
     sizes = np.arange(1, 99)
     np.testing.assert_allclose(exact_risk.at_mean(sizes), poisson.pmf(sizes, sizes), rtol=1e-13)
@@ -377,10 +377,10 @@ def test_many_small_blocks_are_made_few():
 
 def test_expected_cost_counts_equal_cells_once_and_grows_with_them():
     cells = [[5, 4, 3], [3, 4, 5], [7, 0, 0]]
-    one = risk.expected_cost(cells[:1])
-    assert risk.expected_cost(cells[:2]) == one
+    cost = risk.expected_cost(cells[:1])
+    assert risk.expected_cost(cells[:2]) == cost
     assert risk.expected_cost(cells[2:]) == 0  # homogeneous: nothing to draw
-    assert risk.expected_cost([*cells, [300, 200, 100]]) > 2 * one
+    assert risk.expected_cost([*cells, [300, 200, 100]]) > 2 * cost
 
 
 # Shrinkage risk
@@ -392,24 +392,24 @@ def test_expected_cost_counts_equal_cells_once_and_grows_with_them():
 @pytest.mark.parametrize("noise", [laplace(scale=0.3), norm(scale=2), MECHANISMS["geometric, truncated"]])
 def test_shrinkage_risk_is_the_sum_over_all_tables(alpha, noise, partial):
     for size in (1, 2, 5, 9):
-        wanted = mean_over(size, len(alpha), dirichlet_multinomial(alpha, size).pmf, noise, partial)
+        exact = mean_over(size, len(alpha), dirichlet_multinomial(alpha, size).pmf, noise, partial)
         counts = [[size, *[0] * (len(alpha) - 1)]]
-        found = dr_ha(counts, noise, "shrinkage", alpha=alpha, partial=partial)
-        assert found == pytest.approx(wanted, rel=1e-11)
+        actual = dr_ha(counts, noise, "shrinkage", alpha=alpha, partial=partial)
+        assert actual == pytest.approx(exact, rel=1e-11)
 
 
 @pytest.mark.parametrize("alpha", [(0.5, 2.0), (1.0, 1.0), (200.0, 30.0), (1e4, 1e4)])
 def test_shrinkage_risk_of_two_labels_is_a_beta_binomial_sum(alpha):
     noise = laplace(scale=7)
     sizes = np.array([1, 3, 30, 500, 2000, 5000])
-    wanted = []
+    exact = []
     for size in sizes:
         count = np.arange(size + 1)
         q, far = noise.cdf(0.5 - count), noise.cdf(0.5 - (size - count))
-        there = np.where(count > 0, 1 - q, 0) * far + np.where(count < size, 1 - far, 0) * q
-        wanted.append(betabinom(size, *alpha).pmf(count) @ there)
-    found = dr_ha(np.stack([sizes, 0 * sizes], axis=1), noise, "shrinkage", None, alpha=alpha)
-    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-13)
+        right = np.where(count > 0, 1 - q, 0) * far + np.where(count < size, 1 - far, 0) * q
+        exact.append(betabinom(size, *alpha).pmf(count) @ right)
+    actual = dr_ha(np.stack([sizes, 0 * sizes], axis=1), noise, "shrinkage", None, alpha=alpha)
+    np.testing.assert_allclose(actual, exact, rtol=1e-8, atol=1e-13)
 
 
 @pytest.mark.full(keep=9)
@@ -418,25 +418,25 @@ def test_shrinkage_risk_of_two_labels_is_a_beta_binomial_sum(alpha):
 def test_shrinkage_risk_of_extreme_priors(alpha, size):
     """With a tiny alpha one label has all records; with a huge one each has half of them."""
     noise = laplace(scale=1)
-    found = dr_ha([[size, 0]], noise, "shrinkage", alpha=alpha)
+    actual = dr_ha([[size, 0]], noise, "shrinkage", alpha=alpha)
     count = np.arange(size + 1)
     q, far = noise.cdf(0.5 - count), noise.cdf(0.5 - (size - count))
-    there = np.where(count > 0, 1 - q, 0) * far + np.where(count < size, 1 - far, 0) * q
+    right = np.where(count > 0, 1 - q, 0) * far + np.where(count < size, 1 - far, 0) * q
     if alpha >= 1e9:
-        wanted = binom(size, 0.5).pmf(count) @ there
+        exact = binom(size, 0.5).pmf(count) @ right
     elif alpha <= 1e-9:
-        wanted = there[0] + alpha * (there[1:-1] * size / (count[1:-1] * (size - count[1:-1]))).sum() / 2
-        wanted = (there[0] + there[-1]) / 2 + (wanted - there[0])
+        exact = right[0] + alpha * (right[1:-1] * size / (count[1:-1] * (size - count[1:-1]))).sum() / 2
+        exact = (right[0] + right[-1]) / 2 + (exact - right[0])
     else:
-        wanted = betabinom(size, alpha, alpha).pmf(count) @ there
-    assert found == pytest.approx(wanted, rel=2e-7, abs=1e-12)
+        exact = betabinom(size, alpha, alpha).pmf(count) @ right
+    assert actual == pytest.approx(exact, rel=2e-7, abs=1e-12)
 
 
 def test_a_concentrated_prior_gives_the_expected_risk():
     counts, noise = [(6, 3, 1), (12, 6, 2)], NOISE["laplace"]
     alpha = 1e7 * np.array([0.6, 0.3, 0.1])
-    found = dr_ha(counts, noise, "shrinkage", None, alpha=alpha)
-    assert found == pytest.approx(expected(counts, noise, None), rel=1e-5)
+    actual = dr_ha(counts, noise, "shrinkage", None, alpha=alpha)
+    assert actual == pytest.approx(expected(counts, noise, None), rel=1e-5)
 
 
 def test_no_estimate_needs_the_order_of_labels_but_that_of_the_prior():
@@ -469,21 +469,21 @@ def marginal_by_enumeration(cell, law, noise, partial, most=13):
 def test_marginal_risk_is_the_sum_over_all_sizes(noise, partial):
     counts = np.array([(3, 0, 0), (2, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0), (2, 1, 0)])
     rate = counts.sum() / len(counts)
-    found = dr_ha(counts, noise, "marginal", None, sizes="poisson", zero_truncated=False, partial=partial)
-    for cell, value in zip(counts, found, strict=True):
-        wanted, left = marginal_by_enumeration(cell, poisson(rate), noise, partial)
-        assert wanted - 1e-13 <= value <= wanted + left
+    actual = dr_ha(counts, noise, "marginal", None, sizes="poisson", zero_truncated=False, partial=partial)
+    for cell, value in zip(counts, actual, strict=True):
+        exact, left = marginal_by_enumeration(cell, poisson(rate), noise, partial)
+        assert exact - 1e-13 <= value <= exact + left
     truncated = dr_ha(counts, noise, "marginal", None, sizes="observed", partial=partial)
     sizes = counts.sum(axis=1)
     for cell, value in zip(counts, truncated, strict=True):
         scaled = [np.array(cell) / sum(cell)] * len(sizes)
-        wanted = np.mean(
+        exact = np.mean(
             [
                 mean_over(size, 3, multinomial(size, share).pmf, noise, partial)
                 for size, share in zip(sizes, scaled, strict=True)
             ]
         )
-        assert value == pytest.approx(wanted, rel=1e-11, abs=1e-13)
+        assert value == pytest.approx(exact, rel=1e-11, abs=1e-13)
 
 
 def test_marginal_risk_over_poisson_sizes_is_a_product_of_independent_labels():
@@ -493,14 +493,14 @@ def test_marginal_risk_over_poisson_sizes_is_a_product_of_independent_labels():
     rate = counts.sum() / len(counts)
     count = np.arange(2000)
     q = noise.cdf(0.5 - count)
-    wanted = []
+    exact = []
     for cell in counts:
         pmf = [poisson(rate * n / cell.sum()).pmf(count) for n in cell]
         empty = [p @ q for p in pmf]
-        there = [p[1:] @ (1 - q[1:]) for p in pmf]
-        wanted.append(sum(there[k] * math.prod(empty[:k] + empty[k + 1 :]) for k in range(3)))
-    found = risk.dr_ha(counts, noise, "marginal", None, sizes="poisson", zero_truncated=False)
-    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-13)
+        present = [p[1:] @ (1 - q[1:]) for p in pmf]
+        exact.append(sum(present[k] * math.prod(empty[:k] + empty[k + 1 :]) for k in range(3)))
+    actual = risk.dr_ha(counts, noise, "marginal", None, sizes="poisson", zero_truncated=False)
+    assert actual == pytest.approx(exact, rel=1e-9, abs=1e-13)
 
 
 @pytest.mark.full(keep=1)
@@ -521,39 +521,39 @@ def test_marginal_risks_average_over_the_fitted_sizes(sizes, zero_truncated):
     )
     assert value == pytest.approx(each @ model.chances, rel=1e-12)
     cell = [(2, 1, 0), (4, 2, 0)]  # the same proportions, so the same marginal risk
-    one, other = (
-        dr_ha(np.vstack([counts, cell[place]]), noise, "marginal", None, sizes="observed")[-1]
-        for place in (0, 1)
+    first, second = (
+        dr_ha(np.vstack([counts, cell[index]]), noise, "marginal", None, sizes="observed")[-1]
+        for index in (0, 1)
     )
-    assert one == pytest.approx(other, rel=0.01)
+    assert first == pytest.approx(second, rel=0.01)
     of_sizes = [expected_of(noise, n, np.array((2, 1)) / 3, 3) for n in model.values]
-    found = dr_ha(counts, noise, "marginal", None, sizes=sizes, zero_truncated=zero_truncated)
+    risks = dr_ha(counts, noise, "marginal", None, sizes=sizes, zero_truncated=zero_truncated)
     like = np.flatnonzero(
         (np.sort(counts, axis=1) * 3 == counts.sum(axis=1)[:, None] * np.array([0, 1, 2])).all(axis=1)
         & counts.any(axis=1)
     )
     assert like.size
-    assert found[like] == pytest.approx(np.full(like.size, np.array(of_sizes) @ model.chances), abs=1e-12)
+    assert risks[like] == pytest.approx(np.full(like.size, np.array(of_sizes) @ model.chances), abs=1e-12)
 
 
 def expected_of(noise, size, share, labels):
     """The expected risk of a cell with two labels in any proportion: a binomial sum."""
     count = np.arange(size + 1)
     q = noise.cdf(0.5 - count)
-    there = np.where(count > 0, 1 - q, 0)
+    present = np.where(count > 0, 1 - q, 0)
     chance = binom(size, share[0]).pmf(count)
-    return noise.cdf(0.5) ** (labels - 2) * (chance @ (there * q[::-1] + there[::-1] * q))
+    return noise.cdf(0.5) ** (labels - 2) * (chance @ (present * q[::-1] + present[::-1] * q))
 
 
 def test_observed_sizes_make_no_difference_to_what_depends_on_sizes_alone():
     counts = [(5, 1, 0), (0, 2, 2), (3, 0, 0), (1, 4, 1), (0, 0, 0)]
     noise = NOISE["laplace"]
-    one = risk.dr_ha(counts, noise, "marginal_shrinkage", alpha="flat")
-    assert one == pytest.approx(risk.dr_ha(counts, noise, "shrinkage", alpha="flat"), rel=1e-12)
+    marginal_risk = risk.dr_ha(counts, noise, "marginal_shrinkage", alpha="flat")
+    assert marginal_risk == pytest.approx(risk.dr_ha(counts, noise, "shrinkage", alpha="flat"), rel=1e-12)
     unconditional = risk.dr_ha(counts, noise, "marginal_shrinkage", alpha="flat", zero_truncated=False)
-    assert unconditional == pytest.approx(one * 4 / 5, rel=1e-12)
+    assert unconditional == pytest.approx(marginal_risk * 4 / 5, rel=1e-12)
     each = risk.dr_ha(counts, noise, "marginal_shrinkage", None, alpha="flat")
-    assert each[:4].tolist() == [one] * 4
+    assert each[:4].tolist() == [marginal_risk] * 4
     assert np.isnan(each[4])
 
 
@@ -570,19 +570,19 @@ def published_laplace(counts, epsilon, average, alpha=None, density=None):
     second = second * (math.exp(-epsilon / 2) + np.exp((1.5 - n) * epsilon) - np.exp((1 - n) * epsilon))
     local = (counts > 0).sum(axis=1) == 1
     expected = ((counts / n[:, None]) ** n[:, None]).sum(axis=1)
-    found = {}
+    results = {}
     for name, same in {"local": local, "expected": expected}.items():
-        found[name] = weights @ (same * first + (1 - same) * (n >= 2) * second)
+        results[name] = weights @ (same * first + (1 - same) * (n >= 2) * second)
     if alpha is not None:
         total = sum(alpha)
         same = sum(
             np.array([math.prod((a + i) / (total + i) for i in range(int(size))) for size in n])
             for a in alpha
         )
-        found["shrinkage"] = weights @ (same * first + (1 - same) * (n >= 2) * second)
+        results["shrinkage"] = weights @ (same * first + (1 - same) * (n >= 2) * second)
     if density is not None:
-        found["marginal"] = weights @ (density(n) * (expected * first + (1 - expected) * (n >= 2) * second))
-    return found
+        results["marginal"] = weights @ (density(n) * (expected * first + (1 - expected) * (n >= 2) * second))
+    return results
 
 
 def published_gaussian(counts, sigma):
@@ -606,37 +606,37 @@ def test_published_forms_are_the_printed_ones(epsilon, average):
     counts = [(3, 0, 0), (2, 1, 1), (1, 0, 0), (9, 1, 0), (4, 4, 4)]
     alpha, noise = (0.7, 1.2, 2.0), laplace(scale=1 / epsilon)
     rate = np.mean([sum(cell) for cell in counts])
-    wanted = published_laplace(counts, epsilon, average, alpha, poisson(rate).pmf)
-    for measure, value in wanted.items():
+    printed = published_laplace(counts, epsilon, average, alpha, poisson(rate).pmf)
+    for measure, value in printed.items():
         more = {"alpha": alpha} if measure == "shrinkage" else {}
         more |= {"sizes": "poisson", "zero_truncated": False} if measure == "marginal" else {}
         assert risk.dr_ha(counts, noise, measure, average, "published", **more) == pytest.approx(
             value, rel=1e-12
         )
     sigma = 1.3 / epsilon
-    found = risk.dr_ha(counts, norm(scale=sigma), "expected", method="published")
-    assert found == pytest.approx(published_gaussian(counts, sigma), rel=1e-12)
+    actual = risk.dr_ha(counts, norm(scale=sigma), "expected", method="published")
+    assert actual == pytest.approx(published_gaussian(counts, sigma), rel=1e-12)
 
 
 def test_published_marginal_shrinkage_is_a_sum_over_sizes():
     counts, alpha, epsilon = [(3, 0), (2, 1), (1, 0), (9, 1)], (0.7, 1.2), 0.8
     rate = np.mean([sum(cell) for cell in counts])
     n = np.arange(1, 100)
-    found = risk.dr_ha(
+    actual = risk.dr_ha(
         counts, laplace(scale=1 / epsilon), "marginal_shrinkage", method="published",
         alpha=alpha, sizes="poisson", zero_truncated=False,
     )  # fmt: skip
     each = [published_laplace([(size, 0)], epsilon, "cells", alpha)["shrinkage"] for size in n]
-    assert found == pytest.approx(poisson(rate).pmf(n) @ np.array(each), rel=1e-11)
+    assert actual == pytest.approx(poisson(rate).pmf(n) @ np.array(each), rel=1e-11)
 
 
 def test_homogeneous_cells_are_published_rightly():
     counts = [(3, 0, 0), (0, 1, 0), (0, 0, 12)]
     for measure in ("local", "expected"):
-        one, other = (
+        exact, printed = (
             risk.dr_ha(counts, Laplace(0.4, 1), measure, method=method) for method in ("exact", "published")
         )
-        assert one == pytest.approx(other, rel=1e-12)
+        assert exact == pytest.approx(printed, rel=1e-12)
 
 
 # Cells
@@ -720,8 +720,8 @@ def test_asymptotes_of_the_bankruptcy_subset_are_the_published_ones(count_rows):
         ("local", "cells", 0.16, 0.69), ("local", "records", 0.18, 0.57),
         ("expected", "cells", 0.16, 0.75), ("expected", "records", 0.17, 0.63),
     ):  # fmt: skip
-        found = risk.dr_ha(counts, [Laplace(1e-3, 1), risk.NoNoise()], measure, average, "published")
-        assert found.round(2).tolist() == [low, high]
+        risks = risk.dr_ha(counts, [Laplace(1e-3, 1), risk.NoNoise()], measure, average, "published")
+        assert risks.round(2).tolist() == [low, high]
 
 
 # Errors

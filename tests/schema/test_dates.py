@@ -113,7 +113,9 @@ def ends(column: pdprivacy.Column) -> tuple[str, str]:
 def test_dates_are_counted_in_the_coarsest_unit_that_tells_the_bounds(dtype, low, high, unit):
     column = declared(dtype, pa.Check.in_range(low, high))
     assert (column.timeline.unit, column.timeline.zone) == (unit, None)
-    known = [one.start_time if isinstance(one, pd.Period) else pd.Timestamp(one) for one in (low, high)]
+    known = [
+        bound.start_time if isinstance(bound, pd.Period) else pd.Timestamp(bound) for bound in (low, high)
+    ]
     assert (known[1] - known[0]) / pd.Timedelta(1, column.timeline.unit) == column.upper - column.lower
     assert column.timeline.dates([column.lower, column.upper]).tolist() == known
 
@@ -139,8 +141,8 @@ def test_all_bounds_are_intersected_and_an_open_upper_end_is_not_reached():
         "2020-12-30",
     )
     assert ends(declared("datetime64[ns]", None, {"bounds": [LOW, HIGH]})) == ("2020-01-01", "2020-12-31")
-    one = declared("datetime64[ns]", pa.Check.in_range(LOW, LOW))
-    assert (one.lower, one.upper) == (0, 0)
+    column = declared("datetime64[ns]", pa.Check.in_range(LOW, LOW))
+    assert (column.lower, column.upper) == (0, 0)
 
 
 def test_the_time_zone_is_that_of_the_dtype_or_of_the_bounds():
@@ -255,16 +257,18 @@ def test_durations_can_be_released_in_pandas(nullable):
     ):
         spans = pd.DataFrame({"t": pd.to_timedelta([12, 36, *([None] if nullable else [])], unit="h")})
         error = refused(schema_of(pa, None, pa.Check.in_range(low, high), nullable=nullable), spans)
-        made, column = run_hint(error, spans, {"pa": pa, "pd": pd})
-        assert released(made, column, pa, 2) == pytest.approx(2, abs=0.01)
+        converted, column = run_hint(error, spans, {"pa": pa, "pd": pd})
+        assert released(converted, column, pa, 2) == pytest.approx(2, abs=0.01)
 
 
 def test_durations_can_be_released_in_polars():
     pl, schemas = pytest.importorskip("polars"), flavour("polars")
     spans = pl.DataFrame({"t": [datetime.timedelta(hours=12), datetime.timedelta(hours=36)]})
     check = schemas.Check.in_range(datetime.timedelta(0), datetime.timedelta(days=4))
-    made, column = run_hint(refused(schema_of(schemas, None, check), spans), spans, {"pa": schemas, "pl": pl})
-    assert released(made, column, schemas, 2) == pytest.approx(2, abs=0.01)
+    converted, column = run_hint(
+        refused(schema_of(schemas, None, check), spans), spans, {"pa": schemas, "pl": pl}
+    )
+    assert released(converted, column, schemas, 2) == pytest.approx(2, abs=0.01)
 
 
 def test_one_bound_alone_is_asked_for_the_other():
@@ -309,8 +313,8 @@ def test_bounds_that_are_dates_are_not_checked_beyond_the_declaration(bounds, op
     schema = pa.DataFrameSchema({"a": pa.Column(None, check, metadata=DP)})
     assert pdprivacy.schema.unchecked(schema) == ()
     other = pa.Check(lambda cells: cells.notna(), name="whole")
-    told = pa.DataFrameSchema({"a": pa.Column(None, [check, other], metadata=DP)})
-    assert len(pdprivacy.schema.unchecked(told)) == 1
+    extended = pa.DataFrameSchema({"a": pa.Column(None, [check, other], metadata=DP)})
+    assert len(pdprivacy.schema.unchecked(extended)) == 1
     frame = pd.DataFrame({"a": pd.Series(["2020-01-05"], dtype="datetime64[s]")})
     failing = pa.Check(lambda cells: cells.isna(), name="blank")
     schema = pa.DataFrameSchema({"a": pa.Column(None, [check, failing], metadata=DP)})
@@ -332,6 +336,6 @@ def test_bounds_beyond_the_calendar_are_refused(far):
 @pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
 def test_nanoseconds_that_reach_no_bound_are_refused_whatever_the_cells_are(rows, fate):
     frame = pd.DataFrame({"a": pd.Series(["2020-01-05"] * rows, dtype="datetime64[ns]")})
-    for one in (frame, frame.astype("category")):
+    for table in (frame, frame.astype("category")):
         with pytest.raises(InvalidDataError, match="is of nanoseconds"):
-            pdprivacy.protect(one, of_days("1600-01-01", "1650-01-01"), epsilon=1, on_invalid=fate)
+            pdprivacy.protect(table, of_days("1600-01-01", "1650-01-01"), epsilon=1, on_invalid=fate)

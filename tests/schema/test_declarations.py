@@ -79,10 +79,10 @@ FOUND = {"polars": _found(_polars), "pyspark": _found(_pyspark)}
 
 
 def needed(name: str) -> Part:
-    found = FOUND[name]
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
+    outcome = FOUND[name]
+    if isinstance(outcome, str):
+        pytest.skip(outcome)
+    return outcome
 
 
 @pytest.fixture(params=FOUND)
@@ -251,7 +251,7 @@ def test_integer_bounds_hold_exactly_what_pandera_admits_on_polars(drawn):
         schema.validate(pl.DataFrame({"x": values}), lazy=True)
     except schemas.errors.SchemaErrors as error:
         refused = set(error.failure_cases["index"].to_list())
-        values = [value for place, value in enumerate(values) if place not in refused]
+        values = [value for index, value in enumerate(values) if index not in refused]
         schema.validate(pl.DataFrame({"x": values}, schema={"x": pl.Int64}))
     if not values:
         with pytest.raises(DeclarationError, match="no value of column 'x' can meet all of its checks"):
@@ -343,19 +343,19 @@ def people(schemas: ModuleType, whole: Any, real: Any, text: Any) -> type:
 
 
 def test_a_model_is_read_as_its_schema_and_as_that_of_pandas(part):
-    made = people(part.schemas, part.integers[0], part.floats[0], part.texts[0])
-    domain = read_schema(made)
-    assert domain == read_schema(made.to_schema())
+    people_model = people(part.schemas, part.integers[0], part.floats[0], part.texts[0])
+    domain = read_schema(people_model)
+    assert domain == read_schema(people_model.to_schema())
     assert domain == read_schema(people(pa, int, float, str))
     assert domain.names == ("age", "region", "score")
-    assert unchecked(made) == ()
+    assert unchecked(people_model) == ()
 
 
 def test_a_model_of_annotated_types_is_read(polars):
     pl = import_module("polars")
-    made = model(polars.schemas, {"kind": Annotated[pl.Enum, ["x", "y"]], "paid": pl.Decimal(10, 2)})
-    assert read_schema(made)["kind"].categories == ("x", "y")
-    assert read_schema(made)["paid"].kind == "category"
+    annotated = model(polars.schemas, {"kind": Annotated[pl.Enum, ["x", "y"]], "paid": pl.Decimal(10, 2)})
+    assert read_schema(annotated)["kind"].categories == ("x", "y")
+    assert read_schema(annotated)["paid"].kind == "category"
 
 
 @pytest.mark.parametrize(
@@ -382,8 +382,8 @@ def test_a_model_that_pandera_refuses_is_a_declaration_error(part):
 def test_a_pandas_frame_is_not_validated_by_a_schema_of_another_engine(part, use):
     """The schema is refused before the frame is looked at: even where it is none."""
     engine = {"polars": "Polars", "pyspark": "PySpark"}[part.name]
-    made = people(part.schemas, part.integers[0], part.floats[0], part.texts[0])
-    for schema in (engine_schema(part), made):
+    people_model = people(part.schemas, part.integers[0], part.floats[0], part.texts[0])
+    for schema in (engine_schema(part), people_model):
         for frame in (pd.DataFrame({"age": [20]}), "no frame"):
             with pytest.raises(
                 ParameterError, match=f"a pandera.{part.name} schema validates {engine} frames"
@@ -428,12 +428,12 @@ def test_the_same_is_told_as_of_the_pandas_schema(part):
         return None
 
     def of(schemas: ModuleType, whole: Any, text: Any) -> Any:
-        check, made = schemas.Check, schemas.Column
+        check, make = schemas.Check, schemas.Column
         return schemas.DataFrameSchema(
             {
-                "x": made(whole, [check.in_range(0, 9), check.ne(3), check(below_five)], metadata=DP),
-                "y": made(text, check.str_matches("^a"), coerce=True, metadata=DP),
-                "z": made(whole, check.ge(5)),
+                "x": make(whole, [check.in_range(0, 9), check.ne(3), check(below_five)], metadata=DP),
+                "y": make(text, check.str_matches("^a"), coerce=True, metadata=DP),
+                "z": make(whole, check.ge(5)),
             },
             checks=[check(lambda data: None)],
             strict=True,
@@ -442,14 +442,14 @@ def test_the_same_is_told_as_of_the_pandas_schema(part):
             coerce=True,
         )
 
-    told = unchecked(of(part.schemas, part.integers[0], part.texts[0]))
-    assert told == unchecked(of(pa, int, str))
-    assert "column 'x': below_five" in told
-    assert "column 'x': not_equal_to(3)" in told
-    assert "column 'y': str_matches('^a')" in told
-    assert "column 'z': greater_than_or_equal_to" in told
-    assert "schema: unique=['x', 'y']" in told
-    assert not any("in_range" in text for text in told)
+    reported = unchecked(of(part.schemas, part.integers[0], part.texts[0]))
+    assert reported == unchecked(of(pa, int, str))
+    assert "column 'x': below_five" in reported
+    assert "column 'x': not_equal_to(3)" in reported
+    assert "column 'y': str_matches('^a')" in reported
+    assert "column 'z': greater_than_or_equal_to" in reported
+    assert "schema: unique=['x', 'y']" in reported
+    assert not any("in_range" in text for text in reported)
 
 
 def test_what_is_told_is_what_pandera_would_refuse_on_polars(polars):
@@ -482,8 +482,8 @@ def test_what_is_told_is_what_pandera_would_refuse_on_polars(polars):
             "schema: strict=True",
         ),
     ]
-    for schema, cells, told in beyond:
-        assert unchecked(schema) == (told,)
+    for schema, cells, message in beyond:
+        assert unchecked(schema) == (message,)
         conform(pd.DataFrame(cells), read_schema(schema))
         with pytest.raises(schemas.errors.SchemaError):
             schema.validate(pl.DataFrame(cells))
@@ -506,8 +506,8 @@ def test_reading_a_schema_imports_no_other_part_of_pandera(part, tmp_path):
         "print(read_schema(schema)['x'].upper, unchecked(schema))\n"
     )
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "9 ()", done.stderr
+    process = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == "9 ()", process.stderr
 
 
 def test_a_domain_is_its_own_schema():

@@ -38,8 +38,8 @@ def column(dtype, checks=None, dp=None, **options) -> Column:
 def test_the_package_does_not_import_pandera():
     code = "import sys, pdprivacy.schema; print('pandera' in sys.modules)"
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "False", done.stderr
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == "False", process.stderr
 
 
 @pytest.mark.full
@@ -59,8 +59,8 @@ def test_a_schema_of_pandas_needs_no_other_engine(tmp_path):
         "    print(read_schema(one)['x'].upper, unchecked(one))\n"
     )
     environment = {"PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["9 ()", "9 ()"], done.stderr
+    process = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert process.stdout.splitlines() == ["9 ()", "9 ()"], process.stderr
 
 
 def test_only_columns_that_opt_in_are_declared():
@@ -536,9 +536,9 @@ def test_bounds_and_labels_of_declared_columns_are_all_in_the_domain(schema):
 def test_what_is_told_of_an_inferred_schema_holds_no_cell():
     inferred = pa.infer_schema(pd.DataFrame({"age": [NUMBER, 2]}, index=[NUMBER, 3]))
     inferred = inferred.add_columns({"x": pa.Column(int, metadata=DP)})
-    told = unchecked(inferred)
-    assert any(text.startswith("column 'age': ") for text in told)
-    assert not any(str(NUMBER) in text for text in told)
+    reported = unchecked(inferred)
+    assert any(text.startswith("column 'age': ") for text in reported)
+    assert not any(str(NUMBER) in text for text in reported)
 
 
 def test_a_schema_that_cannot_be_read_has_no_rest():
@@ -577,8 +577,8 @@ def test_the_checks_of_a_model_are_told_by_name():
     ],
 )
 def test_bounds_may_be_confirmed_as_public(column, bounds):
-    found = read_schema(pa.DataFrameSchema({"x": column}))["x"]
-    assert (found.lower, found.upper, found.public_bounds) == (*bounds, True)
+    declared = read_schema(pa.DataFrameSchema({"x": column}))["x"]
+    assert (declared.lower, declared.upper, declared.public_bounds) == (*bounds, True)
 
 
 @pytest.mark.parametrize(

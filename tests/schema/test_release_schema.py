@@ -127,9 +127,9 @@ def test_other_labels_and_dtypes_do_not(private, release):
         if released.shape[1] > 1:
             changes["columns reversed"] = released.iloc[:, ::-1]
             changes["a column less"] = released.iloc[:, 1:]
-    for what, changed in changes.items():
-        assert refused(schema, changed), what
-        assert violations(changed, schema), what
+    for change, changed in changes.items():
+        assert refused(schema, changed), change
+        assert violations(changed, schema), change
 
 
 def _numeric(released) -> bool:
@@ -158,15 +158,15 @@ def test_numbers_outside_their_bounds_are_refused(private, release):
     pairs = np.array(bounds, dtype=object)
     ends = np.broadcast_to(pairs, (*released.shape, 2))
     checked = 0
-    for place in np.ndindex(released.shape):
-        for end, beyond in zip(ends[place], (-1, 1), strict=True):
+    for position in np.ndindex(released.shape):
+        for end, beyond in zip(ends[position], (-1, 1), strict=True):
             if end is None:
                 continue
             for number, outside in ((end, False), (end + beyond, True)):
                 changed = released.copy()
-                changed.iloc[place] = changed.dtype.type(number) if changed.ndim == 1 else int(number)
-                if changed.iloc[place] == number:  # a bound of counts need not be whole
-                    assert refused(schema, changed) is outside, (place, number)
+                changed.iloc[position] = changed.dtype.type(number) if changed.ndim == 1 else int(number)
+                if changed.iloc[position] == number:  # a bound of counts need not be whole
+                    assert refused(schema, changed) is outside, (position, number)
                     checked += outside
     assert checked >= 1
 
@@ -203,9 +203,9 @@ def test_only_a_release_has_one(private, survey):
 
 def test_what_fails_is_told_without_a_number(private):
     counts = private.dp.value_counts("region", epsilon=1, bounding="clamp", rng=1)
-    told = violations(counts.astype(np.float64) - 123456, counts.dp.schema())
-    assert told
-    assert all(part.replace("_", "").isalpha() for part in told)
+    reported = violations(counts.astype(np.float64) - 123456, counts.dp.schema())
+    assert reported
+    assert all(part.replace("_", "").isalpha() for part in reported)
     assert violations("no frame", counts.dp.schema()) != ()
 
 
@@ -263,17 +263,17 @@ def bounded(draw):
     shape = draw(st.sampled_from([(1,), (3,), (2, 2), (3, 1)]))
     size = math.prod(shape)
     ends = st.floats(-1e6, 1e6, allow_nan=False)
-    one = draw(st.booleans())
+    shared = draw(st.booleans())
     pairs, numbers = [], []
-    for _ in range(1 if one else size):
+    for _ in range(1 if shared else size):
         low, high = sorted((draw(ends), draw(ends)))
         pairs.append([low if draw(st.booleans()) else None, high if draw(st.booleans()) else None])
-    pairs = pairs * size if one else pairs
+    pairs = pairs * size if shared else pairs
     for low, high in pairs:
         least, most = (-1e9 if low is None else low), (1e9 if high is None else high)
         numbers.append(draw(st.floats(least, most, allow_nan=False)))
     values = np.array(numbers).reshape(shape)
-    stored = pairs[0] if one else np.array(pairs, dtype=object).reshape(*shape, 2).tolist()
+    stored = pairs[0] if shared else np.array(pairs, dtype=object).reshape(*shape, 2).tolist()
     released = pd.Series(values) if len(shape) == 1 else pd.DataFrame(values, columns=list("xy")[: shape[1]])
     facts = dict.fromkeys(["statistic", "mechanism", "neighbors", "version"], "any") | dict.fromkeys(
         ["epsilon", "delta", "sensitivity", "scale"], 1.0
@@ -288,10 +288,10 @@ def test_bounds_are_those_of_the_metadata(made, data):
     released, pairs = made
     schema = released_schema(released)
     assert violations(released, schema) == ()
-    place = data.draw(st.integers(0, len(pairs) - 1))
+    position = data.draw(st.integers(0, len(pairs) - 1))
     number = data.draw(st.floats(-1e7, 1e7, allow_nan=False))
-    low, high = pairs[place]
+    low, high = pairs[position]
     inside = (low is None or low <= number) and (high is None or number <= high)
     changed = released.copy()
-    changed.iloc[np.unravel_index(place, released.shape)] = number
+    changed.iloc[np.unravel_index(position, released.shape)] = number
     assert (violations(changed, schema) == ()) is inside

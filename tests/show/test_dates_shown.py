@@ -37,9 +37,9 @@ def test_the_interval_shown_contains_the_exact_one(zone):
         value = (START + pd.Timedelta(seconds=draw.randrange(10**9))).as_unit("s").tz_localize("UTC")
         value = value.tz_localize(None) if zone is None else value.tz_convert(zone)
         date, error = dated(value, half)
-        shown = pd.Timestamp(date)
-        shown = shown.tz_localize(zone) if shown.tzinfo is None and zone is not None else shown
-        moved = abs((shown - value).total_seconds())
+        stamp = pd.Timestamp(date)
+        stamp = stamp.tz_localize(zone) if stamp.tzinfo is None and zone is not None else stamp
+        moved = abs((stamp - value).total_seconds())
         assert moved + half <= seconds_of(error) * (1 + 1e-12), (value, half)
         assert seconds_of(error) <= 1.26 * half + 43_200 * (half > 864_000) + 3600 * (zone is not None) * (
             half > 864_000
@@ -62,19 +62,19 @@ def private() -> pdprivacy.ProtectedFrame:
 
 def test_a_spreadsheet_holds_dates_with_their_margins_of_error(private, tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-    for place, released in enumerate(
+    for index, released in enumerate(
         (
             private.dp.mean("when", epsilon=1, rng=1),
             private.dp.groupby("when", freq="Y").mean("pay", epsilon=1, rng=1),
         )
     ):
-        path = tmp_path / f"{place}.xlsx"
+        path = tmp_path / f"{index}.xlsx"
         released.dp.to_excel(path)
         _, *rows = openpyxl.load_workbook(path)["release"].iter_rows(values_only=True)
         assert len(rows) == len(released)
         for row in rows:
             *_, number, error = row
-            if place == 0:  # as at the prompt
+            if index == 0:  # as at the prompt
                 assert f"± {error}" in repr(released.dp)
                 assert str(number).startswith(str(released["when"])[:10])
             else:

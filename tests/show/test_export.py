@@ -30,7 +30,9 @@ ODD += ("[x](y)",)
 def odd():
     """Counts by odd labels, in rows and columns."""
     names = {"a_%": ODD, "b|c": ODD[:3]}
-    domain = Domain(tuple(Column(name, "category", categories=held) for name, held in names.items()))
+    domain = Domain(
+        tuple(Column(name, "category", categories=categories) for name, categories in names.items())
+    )
     frame = pd.DataFrame({"a_%": list(ODD), "b|c": [*ODD[:3], *ODD[:3], *ODD[:3], ODD[0]]})
     return frame.dp.protect(domain, epsilon=100).dp.crosstab("a_%", "b|c", epsilon=1)
 
@@ -117,17 +119,17 @@ SIGNS = {
 
 def printed(text) -> str:
     """The text that LaTeX prints; an error for a special character."""
-    found, place = "", 0
-    while place < len(text):
+    output, position = "", 0
+    while position < len(text):
         for command, sign in SIGNS.items():
-            if text.startswith(command, place):
-                found, place = found + sign, place + len(command)
+            if text.startswith(command, position):
+                output, position = output + sign, position + len(command)
                 break
         else:
-            assert text[place] not in r"\&%$#_{}~^<>|[]*", text
-            assert text[place] not in "-`'," or text[place : place + 2] != 2 * text[place], text
-            found, place = found + text[place], place + 1
-    return found
+            assert text[position] not in r"\&%$#_{}~^<>|[]*", text
+            assert text[position] not in "-`'," or text[position : position + 2] != 2 * text[position], text
+            output, position = output + text[position], position + 1
+    return output
 
 
 def lines_of(text) -> tuple[str, list[list[str]], list[list[str]]]:
@@ -153,7 +155,7 @@ def test_latex_holds_what_a_notebook_shows(private, name):
     assert {len(row) for row in rows} == {len(spec)}
     for row in head:
         spans = [re.match(r"\s*\\multicolumn\{(\d+)\}", cell) for cell in row]
-        assert sum(int(found[1]) if found else 1 for found in spans) == len(spec)
+        assert sum(int(match[1]) if match else 1 for match in spans) == len(spec)
     noted = released.dp.to_latex()
     assert noted.startswith(released.dp.to_latex(note=False))
     note = re.search(r"\{\\footnotesize (.*)\\par\}$", noted)[1]
@@ -201,22 +203,22 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
     if isinstance(released, pd.Series):
         errors = [row[levels + 1 :] for row in shown(released)]
     known = any(map(any, errors))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cells = row[levels:]
         values = [cell.value for cell in cells[:: 1 + known]]
-        numbers = frame.iloc[place].tolist()
+        numbers = frame.iloc[index].tolist()
         if released.attrs["dp"]["statistic"] not in ("mode", "top_k"):
             assert values == pytest.approx(numbers, rel=1e-15, abs=0)  # as many digits as the format keeps
         else:
             assert values == numbers
         if known:
-            told = [None if error is None else number(error) for error in errors[place]]
-            assert [cell.value for cell in cells[1::2]] == told
-            for cell, error in zip(cells[1::2], errors[place], strict=True):
+            expected = [None if error is None else number(error) for error in errors[index]]
+            assert [cell.value for cell in cells[1::2]] == expected
+            for cell, error in zip(cells[1::2], errors[index], strict=True):
                 if error is None:
                     continue
-                places = len(error.partition(".")[2])
-                assert cell.number_format == ("#,##0." + "0" * places if places else "#,##0")
+                decimals = len(error.partition(".")[2])
+                assert cell.number_format == ("#,##0." + "0" * decimals if decimals else "#,##0")
     for level in range(levels):
         labels = [row[level].value for row in rows]
         assert labels == [
@@ -231,13 +233,13 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
 def test_a_shown_number_and_its_error_hold_the_exact_interval(private, tmp_path):
     mean = private.dp.mean(["age", "family"], epsilon=1)
     book = sheets_of(mean, tmp_path / "r.xlsx")
-    found = mean.dp.interval()
-    for row, (_, exact) in zip(book["release"].iter_rows(min_row=2), found.iterrows(), strict=True):
+    interval = mean.dp.interval()
+    for row, (_, exact) in zip(book["release"].iter_rows(min_row=2), interval.iterrows(), strict=True):
         value, half = row[1], row[2].value
-        places = len(value.number_format.partition(".")[2])
+        decimals = len(value.number_format.partition(".")[2])
         assert value.value == pytest.approx(exact["released"], rel=1e-15)
-        assert round(value.value, places) - half <= exact["lower"]
-        assert round(value.value, places) + half >= exact["upper"]
+        assert round(value.value, decimals) - half <= exact["lower"]
+        assert round(value.value, decimals) + half >= exact["upper"]
 
 
 def test_no_label_becomes_a_formula(odd, tmp_path):
@@ -282,29 +284,29 @@ def test_paths_of_workbooks_are_checked(private, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_frame_has_a_row_for_each_number(private, name):
     released = RELEASES[name](private.dp)
-    found = released.dp.to_frame()
-    assert list(found.columns) == ["released", "standard_error", "lower", "upper"]
-    assert len(found) == released.size
-    assert found["released"].tolist() == released.to_numpy().ravel().tolist() or released.isna().any(
+    frame = released.dp.to_frame()
+    assert list(frame.columns) == ["released", "standard_error", "lower", "upper"]
+    assert len(frame) == released.size
+    assert frame["released"].tolist() == released.to_numpy().ravel().tolist() or released.isna().any(
         axis=None
     )
     if "below_best" in released.attrs["dp"]["error"]:
-        assert found[["standard_error", "lower", "upper"]].isna().all(axis=None)
+        assert frame[["standard_error", "lower", "upper"]].isna().all(axis=None)
         return
     interval = released.dp.interval()
     if isinstance(released, pd.Series):
-        pd.testing.assert_frame_equal(found, interval)
+        pd.testing.assert_frame_equal(frame, interval)
         return
     levels = released.index.nlevels
-    assert list(found.index.names) == [*released.index.names, *released.columns.names]
-    for row, label in enumerate(found.index):
+    assert list(frame.index.names) == [*released.index.names, *released.columns.names]
+    for row, label in enumerate(frame.index):
         at, by = label[:levels], label[levels:]
         cell = at if levels > 1 else at[0], by if len(by) > 1 else by[0]
-        place = released.index.get_loc(cell[0]), released.columns.get_loc(cell[1])
-        for number_, piece in enumerate(found.columns):
-            exact = interval.iloc[place[0], number_ * released.shape[1] + place[1]]
-            assert found[piece].iloc[row] == exact or (math.isnan(exact) and np.isnan(found[piece].iloc[row]))
-    assert "dp" not in found.attrs
+        position = released.index.get_loc(cell[0]), released.columns.get_loc(cell[1])
+        for number_, piece in enumerate(frame.columns):
+            exact = interval.iloc[position[0], number_ * released.shape[1] + position[1]]
+            assert frame[piece].iloc[row] == exact or (math.isnan(exact) and np.isnan(frame[piece].iloc[row]))
+    assert "dp" not in frame.attrs
 
 
 # ------------------------------------------------------------------ what is not written
@@ -313,7 +315,7 @@ def test_a_frame_has_a_row_for_each_number(private, name):
 @pytest.mark.parametrize("way", ["to_frame", "to_markdown", "to_latex", "to_excel"])
 def test_what_is_no_unchanged_release_is_not_written(private, survey, tmp_path, way):
     table = private.dp.crosstab("region", "health", epsilon=1)
-    for thing, words in (
+    for source, words in (
         (table.rename(columns={"yes": "maybe"}), "not those that were released, and are not written"),
         (private.dp.quality(), "CONFIDENTIAL: it is no release, and is not written"),
         (private.dp.plan.mean("age", epsilon=1, rows=100), "carries no release metadata"),
@@ -321,7 +323,7 @@ def test_what_is_no_unchanged_release_is_not_written(private, survey, tmp_path, 
         (private, "carries no release metadata"),
     ):
         with pytest.raises(MetadataError, match=words):
-            getattr(thing.dp, way)(*[tmp_path / "r.xlsx"] * (way == "to_excel"))
+            getattr(source.dp, way)(*[tmp_path / "r.xlsx"] * (way == "to_excel"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -55,20 +55,20 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs, *, closed=False):
         assert tag in TAGS
         assert {name for name, _ in attrs} <= ATTRIBUTES
-        held = dict(attrs)
-        self.classes += held.get("class", "").split()
-        check_style(held.get("style", ""))
-        if tag == "path" and "stroke-width" in held:  # from the lower to the upper end
-            left, _, right = held["d"].removeprefix("M").partition("M")[0].partition("H")
+        attributes = dict(attrs)
+        self.classes += attributes.get("class", "").split()
+        check_style(attributes.get("style", ""))
+        if tag == "path" and "stroke-width" in attributes:  # from the lower to the upper end
+            left, _, right = attributes["d"].removeprefix("M").partition("M")[0].partition("H")
             self.bars.append([float(left.split()[0]), float(right)])
         elif tag == "circle":
-            self.bars[-1].insert(1, float(held["cx"]))
+            self.bars[-1].insert(1, float(attributes["cx"]))
         if tag == "table":
             self.tables.append([])
         elif tag == "tr":
             self.tables[-1].append([])
         elif tag in ("td", "th"):
-            self.tables[-1][-1] += [""] * int(held.get("colspan", 1))
+            self.tables[-1][-1] += [""] * int(attributes.get("colspan", 1))
         if not closed:
             self._open.append(tag)
 
@@ -190,11 +190,11 @@ def test_the_list_of_releases_is_whole(made):
     assert list(made) == [*RELEASES, *SELECTIONS]
 
 
-def shown(made):
+def shown(released):
     """The numbers and errors in the cells of a page, row by row, as texts."""
-    table = of(made).tables[0][-len(made) :]
-    levels = made.index.nlevels
-    if isinstance(made, pd.Series):
+    table = of(released).tables[0][-len(released) :]
+    levels = released.index.nlevels
+    if isinstance(released, pd.Series):
         return [[(row[levels], row[levels + 1].strip() or None)] for row in table]
     return [[(*cell.strip().split(" ± "), None)[:2] for cell in row[levels:]] for row in table]
 
@@ -204,9 +204,9 @@ def number_of(text):
     return Decimal(text.replace(",", ""))
 
 
-def check_within(said, value, lower, upper):
+def check_within(pair, value, lower, upper):
     """The interval shown contains the exact interval, and is hardly wider."""
-    number, error = said
+    number, error = pair
     if error is None:
         assert math.isnan(upper) or upper == value
         return
@@ -223,17 +223,17 @@ def check_within(said, value, lower, upper):
 @pytest.mark.parametrize("name", RELEASES)
 def test_numbers_and_errors_are_those_of_the_interval(made, name):
     released = made[name]
-    found = released.dp.interval()
+    interval = released.dp.interval()
     if isinstance(released, pd.Series):
-        ends = [found[what].to_numpy()[:, None] for what in ("released", "lower", "upper")]
+        ends = [interval[field].to_numpy()[:, None] for field in ("released", "lower", "upper")]
     else:
-        ends = [found[what].to_numpy() for what in ("released", "lower", "upper")]
+        ends = [interval[field].to_numpy() for field in ("released", "lower", "upper")]
     cells = shown(released)
     assert len(cells) == len(released)
     for at, row in enumerate(cells):
         assert len(row) == ends[0].shape[1]
-        for place, said in enumerate(row):
-            check_within(said, *(end[at, place] for end in ends))
+        for index, pair in enumerate(row):
+            check_within(pair, *(end[at, index] for end in ends))
 
 
 @pytest.mark.full(keep=14)
@@ -255,13 +255,13 @@ def drawn(values, halves, low, high):
 
 def test_a_bar_is_the_interval_on_a_scale_that_holds_zero(made):
     counts = made["crosstab"].dp.interval()
-    value, low, high = (counts[what].to_numpy().ravel() for what in ("released", "lower", "upper"))
+    value, low, high = (counts[field].to_numpy().ravel() for field in ("released", "lower", "upper"))
     expected = drawn(value, (high - low) / 2, min(0, low.min()), max(0, high.max()))
     assert of(made["crosstab"]).bars == [pytest.approx(bar, abs=0.06) for bar in expected]
     for name in ("mean", "several"):  # each column has units of its own
-        found = made[name].dp.interval()
+        interval = made[name].dp.interval()
         value, low, high = (
-            found[what].to_numpy().reshape(len(found), -1) for what in ("released", "lower", "upper")
+            interval[field].to_numpy().reshape(len(interval), -1) for field in ("released", "lower", "upper")
         )
         bars = iter(of(made[name]).bars)
         for row in zip(value, low, high, strict=True):
@@ -269,7 +269,7 @@ def test_a_bar_is_the_interval_on_a_scale_that_holds_zero(made):
             for bar in drawn(row[0], half, min(0, row[1].min()), max(0, row[2].max())):
                 assert next(bars) == pytest.approx(bar, abs=0.06)
     groups = made["groups"].dp.interval()
-    value, low, high = (groups[what].to_numpy() for what in ("released", "lower", "upper"))
+    value, low, high = (groups[field].to_numpy() for field in ("released", "lower", "upper"))
     for at, bar in enumerate(of(made["groups"]).bars):
         row, column = divmod(at, 2)
         ends = min(0, low[:, column].min()), max(0, high[:, column].max())
@@ -300,18 +300,18 @@ def test_labels_and_cost_are_told_at_a_prompt_too(made, name):
     pieces += [f"epsilon {spent[0]:g} of {total[0]:g}, delta {spent[1]:g} of {total[1]:g} spent"]
     for name in [*released.index, *(released.columns if isinstance(released, pd.DataFrame) else [])]:
         parts = name if isinstance(name, tuple) else (name,)
-        pieces += ["NaN" if pd.isna(one) else str(one) for one in parts]
+        pieces += ["NaN" if pd.isna(part) else str(part) for part in parts]
     for piece in pieces:
         assert piece in page.words
         assert piece in text
-    assert [SEEDED in told for told in (page.words, text)] == [False, False]
-    assert [ALTERED in told for told in (page.words, text)] == [False, False]
+    assert [SEEDED in view for view in (page.words, text)] == [False, False]
+    assert [ALTERED in view for view in (page.words, text)] == [False, False]
 
 
 def test_text_and_page_show_the_same_numbers(made):
     words = set(repr(made["crosstab"].dp).split())
     for row in shown(made["crosstab"]):
-        assert {part for said in row for part in said} <= words
+        assert {part for pair in row for part in pair} <= words
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
@@ -323,10 +323,10 @@ def test_a_selection_has_no_error_of_its_value(made, name):
     cells = [cell for row in table[-len(released) :] for cell in row[released.index.nlevels :]]
     assert cells == [plain(value) for value in released.to_numpy(dtype=object).ravel()]
     stored = released.attrs["dp"]["error"]["below_best"]
-    (said,) = (row[1] for row in page.tables[1] if row[0] == "error")
-    assert "With 95 % probability" in said
+    (message,) = (row[1] for row in page.tables[1] if row[0] == "error")
+    assert "With 95 % probability" in message
     for each in stored.values() if isinstance(stored, dict) else [stored]:
-        assert half_width(each, whole=True) in said
+        assert half_width(each, whole=True) in message
         assert each <= number_of(half_width(each, whole=True)) <= 1.2 * each
 
 
@@ -343,8 +343,8 @@ def test_bias_risk_and_the_steps_are_told(survey, schema):
     assert rows["release id"] == "of May"
     assert rows["mechanism"] == "geometric noise, bounding clamp"
     worst = max(np.abs(np.ravel(table.attrs["dp"]["error"]["bias"])))
-    said = float(rows["bias"].removeprefix("at most ").split()[0])
-    assert worst <= said <= 1.2 * worst + 1e-12
+    stated = float(rows["bias"].removeprefix("at most ").split()[0])
+    assert worst <= stated <= 1.2 * worst + 1e-12
     public = survey.dp.protect(schema, epsilon=9, neighbors="replace_one").dp.mean("age", epsilon=1)
     rows = {row[0]: row[1] for row in of(public).tables[1]}
     assert rows["rows"] == "40 (public)"
@@ -357,9 +357,9 @@ def test_a_budget_in_rho_is_told_in_rho(survey, schema):
     mean = private.dp.mean("age", epsilon=1, delta=1e-6, mechanism="gaussian")
     rows = {row[0]: row[1] for row in of(mean).tables[1]}
     spent = mean.attrs["dp"]["budget"]["spent"][0]
-    said, rest = rows["budget"].removeprefix("rho ").split(" ", 1)
+    stated, rest = rows["budget"].removeprefix("rho ").split(" ", 1)
     assert rest == "of 2 spent"
-    assert spent <= float(said) <= spent * (1 + 1e-5)
+    assert spent <= float(stated) <= spent * (1 + 1e-5)
 
 
 # ---------------------------------------------------------------- numbers
@@ -447,9 +447,9 @@ def test_what_is_made_of_exact_counts_is_marked(exact, name):
     assert text.startswith(MARK)
     names = frame.columns if isinstance(frame, pd.DataFrame) else [frame.name]
     for name in names:
-        for one in name if isinstance(name, tuple) else (name,):
-            assert label(one) in page.words
-            assert label(one) in text
+        for title in name if isinstance(name, tuple) else (name,):
+            assert label(title) in page.words
+            assert label(title) in text
 
 
 @pytest.mark.full(keep=11)
@@ -459,11 +459,11 @@ def test_the_numbers_of_the_curator_are_all_there(exact, name):
     table = frame.to_frame() if isinstance(frame, pd.Series) else frame
     rows = of(frame).tables[0][-len(table) :]
     for row, values in zip(rows, table.itertuples(index=False), strict=True):
-        for said, value in zip(row[table.index.nlevels :], values, strict=True):
+        for cell, value in zip(row[table.index.nlevels :], values, strict=True):
             if isinstance(value, float):
-                assert float(said.replace(",", "")) == pytest.approx(value, rel=1e-5, nan_ok=True)
+                assert float(cell.replace(",", "")) == pytest.approx(value, rel=1e-5, nan_ok=True)
             else:
-                assert said.strip() == plain(value)
+                assert cell.strip() == plain(value)
 
 
 @pytest.mark.parametrize("name", ["quality", "cells", "risk_curve", "tradeoff", "summary"])
@@ -488,8 +488,8 @@ def test_what_is_confidential_keeps_the_mark_without_its_attrs(exact, name):
 
 
 def test_several_frames_stand_under_one_mark(held):
-    found = held.dp.homogeneity(BY, "health", top=3)
-    page = Page(found._repr_html_())
+    result = held.dp.homogeneity(BY, "health", top=3)
+    page = Page(result._repr_html_())
     assert page.text[0] == MARK
     assert page.classes.count("pdp-confidential") == 1
     assert [row[0] for row in page.tables[0][-3:]] == ["homogeneous", "heterogeneous", "all"]
@@ -516,8 +516,8 @@ def test_bars_of_the_curator_are_simulation_errors_or_comparisons(exact):
 @pytest.mark.full(keep=11)
 @pytest.mark.parametrize("name", [*RELEASES, *SELECTIONS])
 def test_what_is_released_is_not_marked(made, name):
-    for told in (made[name].dp._repr_html_(), repr(made[name].dp), made[name].dp.metadata._repr_html_()):
-        assert "confidential" not in told.lower()
+    for view in (made[name].dp._repr_html_(), repr(made[name].dp), made[name].dp.metadata._repr_html_()):
+        assert "confidential" not in view.lower()
 
 
 def test_a_name_alone_makes_nothing_confidential(survey):
@@ -569,10 +569,10 @@ def test_a_changed_release_says_so_and_shows_no_number_of_its_own(made, change):
     assert page.classes.count("pdp-warning") == 1
     assert "pdp-bar" not in page.classes
     assert len(page.tables) == 1  # what is told of the release, and no cell
-    for told in (page.words, text):
-        assert ALTERED in told
-        assert "not of what is here" in told
-        assert "54321" not in told
+    for view in (page.words, text):
+        assert ALTERED in view
+        assert "not of what is here" in view
+        assert "54321" not in view
     assert "geometric" in page.words
 
 
@@ -612,10 +612,10 @@ def test_a_protected_frame_shows_what_is_declared_and_spent_and_no_cell():
     (part, _) = private.dp.partition("area", epsilon=1).values()
     for frame in (private, steps, part, private.dp.sample(frac=0.5)):
         page, text = of(frame), repr(frame.dp)
-        for told in (page.words, text):
-            assert not [one for one in CANARIES if one in told]
+        for view in (page.words, text):
+            assert not [canary for canary in CANARIES if canary in view]
             for piece in ("pay", "rent", "area", "town", "'south'", "add_remove: one record more or less"):
-                assert piece in told
+                assert piece in view
         assert [row[0] for row in page.tables[0]][1:5] == ["pay", "rent", "area", "town"]
     assert "mean of pay" in of(private).words
     assert "Lineage" not in of(private).words
@@ -638,15 +638,15 @@ def test_the_number_of_rows_is_shown_where_it_is_public():
 def test_a_frame_that_is_not_protected_is_told_how():
     raw = canaries()
     private = raw.dp.protect(DECLARED, epsilon=1)
-    for told in (of(raw).words, repr(raw.dp)):
-        assert "df.dp.protect(schema" in told
-        assert not [one for one in CANARIES if one in told]
-    for told in (of(raw["pay"]).words, repr(raw["pay"].dp)):
-        assert "carries no release metadata" in told
-        assert not [one for one in CANARIES if one in told]
-    for told in (repr(private["pay"]), f"{private['pay'] > 3}", repr(private[private["pay"] > 3])):
-        assert "pay" in told
-        assert not [one for one in CANARIES if one in told]
+    for view in (of(raw).words, repr(raw.dp)):
+        assert "df.dp.protect(schema" in view
+        assert not [canary for canary in CANARIES if canary in view]
+    for view in (of(raw["pay"]).words, repr(raw["pay"].dp)):
+        assert "carries no release metadata" in view
+        assert not [canary for canary in CANARIES if canary in view]
+    for view in (repr(private["pay"]), f"{private['pay'] > 3}", repr(private[private["pay"] > 3])):
+        assert "pay" in view
+        assert not [canary for canary in CANARIES if canary in view]
 
 
 def test_frames_of_other_engines_show_as_much():
@@ -654,9 +654,9 @@ def test_frames_of_other_engines_show_as_much():
     pytest.importorskip("narwhals", reason="narwhals is not installed")
     private = pdprivacy.protect(pl.from_pandas(canaries()), DECLARED, epsilon=2)
     page, text = of(private), repr(private.dp)
-    for told in (page.words, text):
-        assert "Protected frame of Polars" in told
-        assert not [one for one in CANARIES if one in told]
+    for view in (page.words, text):
+        assert "Protected frame of Polars" in view
+        assert not [canary for canary in CANARIES if canary in view]
     assert private._repr_html_() == private.dp._repr_html_()
 
 
@@ -762,10 +762,10 @@ def test_labels_are_text_and_nothing_else(name, labels):
     assert of(selected).tables[0][-1][1] == printable(selected.iloc[0])
     for frame in (private, steps, steps.dp.lineage, private.dp.quality()):
         of(frame)
-    for thing in (private.dp.budget, private.dp.domain, released.dp.metadata):
-        Page(thing._repr_html_())
+    for source in (private.dp.budget, private.dp.domain, released.dp.metadata):
+        Page(source._repr_html_())
     for frame in (released, table, selected, private):
-        assert all(one.isprintable() or one == "\n" for one in repr(frame.dp))
+        assert all(character.isprintable() or character == "\n" for character in repr(frame.dp))
 
 
 def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(held):
@@ -797,8 +797,8 @@ def test_errors_that_are_not_known_are_not_made_up(held):
 
 def wide(rows, columns):
     """A release of any size."""
-    found = pd.DataFrame(np.arange(rows * columns).reshape(rows, columns))
-    found.columns = [f"c{one}" for one in range(columns)]
+    table = pd.DataFrame(np.arange(rows * columns).reshape(rows, columns))
+    table.columns = [f"c{number}" for number in range(columns)]
     stored = {
         "statistic": "crosstab",
         "columns": ["x"],
@@ -814,8 +814,8 @@ def wide(rows, columns):
         "seeded": False,
         "version": "0",
     }
-    pdprivacy.metadata.attach(found, stored)
-    return found
+    pdprivacy.metadata.attach(table, stored)
+    return table
 
 
 def test_large_tables_are_cut_as_pandas_cuts_them():
@@ -835,8 +835,12 @@ def test_large_tables_are_cut_as_pandas_cuts_them():
         "998",
         "999",
     ]
-    assert table[0][1:] == [*(f"c{one}" for one in range(10)), "...", *(f"c{one}" for one in range(40, 50))]
-    assert table[1][1:12] == [*(f"{one} ± 3" for one in range(10)), "..."]
+    assert table[0][1:] == [
+        *(f"c{number}" for number in range(10)),
+        "...",
+        *(f"c{number}" for number in range(40, 50)),
+    ]
+    assert table[1][1:12] == [*(f"{number} ± 3" for number in range(10)), "..."]
     assert "pdp-bar" not in page.classes  # of hundreds, each some hundred bytes
     assert table[-1][-1] == "49,999 ± 3"
     assert "1000 rows × 50 columns" in page.words
@@ -872,9 +876,9 @@ def shell():
     return interactive.InteractiveShell(config=settings)
 
 
-def html_of(shell, thing):
+def html_of(shell, value):
     """The HTML that a notebook would show, or None."""
-    data, _ = shell.display_formatter.format(thing, include={"text/html"})
+    data, _ = shell.display_formatter.format(value, include={"text/html"})
     return data.get("text/html")
 
 
@@ -956,16 +960,16 @@ def test_a_damaged_mark_never_fails(shell, held, damage):
             and damage != {"statistic": "mean"}
         )
         released.attrs["dp"] = {**stored, **damage} if whole else damage
-        found = formatter.lookup(released)(released)  # of which IPython would hide what it raises
-        if found is not None and found == released.dp._repr_html_():
-            Page(found)  # the damage is where no display looks
+        html = formatter.lookup(released)(released)  # of which IPython would hide what it raises
+        if html is not None and html == released.dp._repr_html_():
+            Page(html)  # the damage is where no display looks
         elif isinstance(released, pd.DataFrame):
-            assert found == released._repr_html_()
+            assert html == released._repr_html_()
         else:
-            assert found is None
-        told = released.dp._repr_html_()
-        Page(told)
-        assert "<script" not in told
+            assert html is None
+        own_html = released.dp._repr_html_()
+        Page(own_html)
+        assert "<script" not in own_html
         assert repr(released.dp)
 
 
@@ -1066,10 +1070,10 @@ print(before, pd.DataFrame in html.type_printers, pd.Series in html.type_printer
 )
 def test_a_notebook_is_told_by_the_import_or_by_the_magic(use):
     pytest.importorskip("IPython", reason="IPython is not installed")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE.format(use=use)], capture_output=True, text=True, check=False
     )
-    assert done.stdout.split()[-3:] == ["False", "True", "True"], done.stderr
+    assert process.stdout.split()[-3:] == ["False", "True", "True"], process.stderr
 
 
 def test_an_accessor_keeps_its_errors(survey):

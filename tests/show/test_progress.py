@@ -234,11 +234,11 @@ def test_a_bar_changes_no_answer_and_tells_no_count(private, open_terminal, name
     call = CALLS[name]
     silent = call(private, False)
     assert terminal.getvalue() == ""
-    found = call(private, True)
+    answer = call(private, True)
     if isinstance(silent, float):
-        assert found == silent
+        assert answer == silent
     else:
-        assert found.equals(silent)
+        assert answer.equals(silent)
     text = terminal.getvalue()
     assert re.search(r"\w+: +\d+%", text)
     rest = re.sub(r": +\d+%", "", text)
@@ -421,7 +421,7 @@ def interrupted(action, at):
 def test_an_interrupt_at_any_call_within_a_charge_leaves_a_ledger_whole(tmp_path):
     ledger = Ledger(tmp_path / "budget.db")
     budget = ledger.open("survey", Pure(10**6))
-    found = []
+    outcomes = []
 
     def charge():
         budget.charge(Pure(1), "count")
@@ -431,7 +431,7 @@ def test_an_interrupt_at_any_call_within_a_charge_leaves_a_ledger_whole(tmp_path
         error = interrupted(charge, at)
         charged = budget.spent[0] - before
         assert charged in ((0, 1) if error else (1,))
-        found.append((error is not None, charged))
+        outcomes.append((error is not None, charged))
         assert ledger.audit().charges == len(budget.entries) == before + charged
         charge()  # whatever an interrupt left to be done anew is done: the next charge is like any other
 
@@ -442,9 +442,9 @@ def test_an_interrupt_at_any_call_within_a_charge_leaves_a_ledger_whole(tmp_path
     # all over the charge, and each of its last calls: what follows the commit is among them
     for at in range(1, calls - 60, 7):
         attempt(at)
-    while found[-1][0]:
+    while outcomes[-1][0]:
         attempt(at := at + 1)
-    assert set(found) == {(True, 0), (True, 1), (False, 1)}
+    assert set(outcomes) == {(True, 0), (True, 1), (False, 1)}
     assert_free(budget)
 
 
@@ -581,7 +581,7 @@ os._exit(sys.stdout.flush() or 0)                   # tqdm itself waits for ever
 @pytest.mark.parametrize("bar", [pytest.param("shown", marks=pytest.mark.full), "hidden"])
 def test_a_lock_of_tqdm_that_another_process_holds_holds_nobody_up(tmp_path, bar):
     pytest.importorskip("tqdm", reason="tqdm is not installed")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", HELD, str(tmp_path / "budget.db"), bar],
         env={**{k: v for k, v in os.environ.items() if k != "TQDM_DISABLE"}, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -589,14 +589,14 @@ def test_a_lock_of_tqdm_that_another_process_holds_holds_nobody_up(tmp_path, bar
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "1"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "1"
 
 
 @pytest.mark.full
 @POSIX
 def test_interrupts_at_random_moments_lose_no_charge(tmp_path):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SERVER, str(tmp_path / "budget.db"), "30", "1"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
@@ -604,19 +604,19 @@ def test_interrupts_at_random_moments_lose_no_charge(tmp_path):
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr
+    facts = json.loads(process.stdout)
     for fact in facts:
         # an interrupt between a text and the end of its line puts the traceback on that line
         printed = re.findall(r"released (\d+/\d+)", fact["printed"])
         over = "done" in fact["printed"].split()
-        told = fact["job"] == "command" and fact["printed"].endswith("Interrupted.\n")
+        stopped = fact["job"] == "command" and fact["printed"].endswith("Interrupted.\n")
         note = r"Charge (\d+).* is entered, but its .*|It is unknown whether the charge is entered.*"
         ends = re.search(rf"KeyboardInterrupt\n(?:{note}\n)?$", fact["printed"])
-        assert told or over or ends, fact
+        assert stopped or over or ends, fact
         if ends and ends[1]:
             assert len(fact["charged"]) == len(printed) + 1, fact
-        assert fact["code"] == (130 if told else 0 if over else -2), fact
+        assert fact["code"] == (130 if stopped else 0 if over else -2), fact
         # in order; and of what was not printed, at most the one that was under way
         assert printed == fact["charged"][: len(printed)], fact
         assert len(fact["charged"]) - len(printed) <= (0 if over else 1), fact

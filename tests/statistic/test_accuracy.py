@@ -146,32 +146,32 @@ def many(
     Calls of one release and of several state the same loss and the same scale of each.
     """
     for _ in range(ALONE):
-        one = release(dp, epsilon=1, delta=delta, mechanism=mechanism, rng=rng)
-        error = one.attrs["dp"]["error"]
-        yield one, error["standard_error"], error["plus_minus"]
+        released = release(dp, epsilon=1, delta=delta, mechanism=mechanism, rng=rng)
+        error = released.attrs["dp"]["error"]
+        yield released, error["standard_error"], error["plus_minus"]
     times = number - ALONE
     all_others = release(dp, epsilon=times, delta=times * delta, mechanism=mechanism, releases=times, rng=rng)
     wide = shape[1] if len(shape) > 1 else 1
     assert all_others.columns.get_level_values("release").tolist() == [
-        place for place in range(1, times + 1) for _ in range(wide)
+        index for index in range(1, times + 1) for _ in range(wide)
     ]
     for fact in ("scale", "sensitivity", "split"):
-        assert all_others.attrs["dp"][fact] == pytest.approx(one.attrs["dp"][fact], rel=1e-9)
+        assert all_others.attrs["dp"][fact] == pytest.approx(released.attrs["dp"][fact], rel=1e-9)
     error = all_others.attrs["dp"]["error"]
     parts = [
         np.broadcast_to(np.asarray(part, dtype=float), all_others.shape).reshape(len(all_others), times, wide)
         for part in (all_others, error["standard_error"], error["plus_minus"])
     ]
-    for place in range(times):
-        yield tuple(part[:, place].reshape(shape) for part in parts)
+    for index in range(times):
+        yield tuple(part[:, index].reshape(shape) for part in parts)
 
 
 def combinations(names: Any = RELEASES) -> list[tuple[str, str, str]]:
     """Each release with either mechanism and with either kind of neighbours, which take turns."""
     return [
-        (name, (("geometric" if name in TABLES else "laplace"), "gaussian")[(row + place) % 2], neighbors)
+        (name, (("geometric" if name in TABLES else "laplace"), "gaussian")[(row + index) % 2], neighbors)
         for row, name in enumerate(RELEASES)
-        for place, neighbors in enumerate(("add_remove", "replace_one"))
+        for index, neighbors in enumerate(("add_remove", "replace_one"))
         if name in names
     ]
 
@@ -189,8 +189,8 @@ def test_intervals_cover_the_exact_statistic_as_often_as_they_say(name, mechanis
     False alarms: at most two in a million each (for combined ones the repetitions count once
     each, as the numbers of a release share noise).
     """
-    found = repeated(name, mechanism, neighbors)
-    covered = found.covered
+    repeats = repeated(name, mechanism, neighbors)
+    covered = repeats.covered
     if is_direct(name, neighbors):
         error = Z * math.sqrt(0.95 * 0.05 / covered.size)
         assert covered.mean() >= 0.95 - error
@@ -200,7 +200,7 @@ def test_intervals_cover_the_exact_statistic_as_often_as_they_say(name, mechanis
         assert covered.mean() >= 0.93 - Z * math.sqrt(0.93 * 0.07 / len(covered))
         # not by intervals that are too wide to tell; those of a correlation are made of three, at 98.3 % each
         if name == "corr":
-            assert np.median(found.halves) <= 3 * np.quantile(np.abs(found.values - found.truth), 0.95)
+            assert np.median(repeats.halves) <= 3 * np.quantile(np.abs(repeats.values - repeats.truth), 0.95)
         else:
             assert covered.mean() < 1
 
@@ -210,11 +210,11 @@ def test_intervals_cover_the_exact_statistic_as_often_as_they_say(name, mechanis
 def test_standard_errors_are_those_of_repeated_releases(name, mechanism, neighbors):
     """Within 10 %, and the chance error of the comparison: a sample variance of Laplace noise has
     the relative variance 5/n. False alarms: below two in a million each."""
-    seen = repeated(name, mechanism, neighbors)
-    exact = (seen.standard_errors == 0).all(axis=0)  # the share of all in all
-    assert np.allclose(seen.values[:, exact], seen.truth[exact])
-    squares = ((seen.values - seen.truth) ** 2)[:, ~exact]
-    stated = (seen.standard_errors**2).mean(axis=0)[~exact]
+    repeats = repeated(name, mechanism, neighbors)
+    exact = (repeats.standard_errors == 0).all(axis=0)  # the share of all in all
+    assert np.allclose(repeats.values[:, exact], repeats.truth[exact])
+    squares = ((repeats.values - repeats.truth) ** 2)[:, ~exact]
+    stated = (repeats.standard_errors**2).mean(axis=0)[~exact]
     ratio = math.sqrt((squares.mean(axis=0) / stated).mean())
     kurtosis = 3 if mechanism == "gaussian" else 6.5 if mechanism == "geometric" else 6
     # numbers that share noise vary together: what their average varies by is seen in the data
@@ -230,9 +230,9 @@ def test_standard_errors_are_those_of_repeated_releases(name, mechanism, neighbo
 )
 def test_released_numbers_are_right_on_average(name, mechanism, neighbors):
     """Per number, two false alarms in a million; the bias of the ratio of two noisy numbers is far less."""
-    seen = repeated(name, mechanism, neighbors)
-    error = seen.values.std(axis=0) / math.sqrt(len(seen.values))
-    assert (np.abs(seen.values.mean(axis=0) - seen.truth) <= Z * error).all()
+    repeats = repeated(name, mechanism, neighbors)
+    error = repeats.values.std(axis=0) / math.sqrt(len(repeats.values))
+    assert (np.abs(repeats.values.mean(axis=0) - repeats.truth) <= Z * error).all()
 
 
 @pytest.mark.full
@@ -275,10 +275,10 @@ def test_the_error_of_a_mean_is_that_of_a_centred_sum_over_a_count():
 
 def test_a_mean_of_a_public_number_of_rows_pays_for_the_range_over_n():
     """The range over n at all of epsilon: scale 72 / 1000, not two numbers at half of it."""
-    seen = repeated("proportion", "laplace", "replace_one")
-    assert np.allclose(seen.standard_errors, math.sqrt(2) / ROWS, rtol=1e-5)
-    seen = repeated("mean", "laplace", "replace_one")
-    assert np.allclose(seen.standard_errors, math.sqrt(2) * 2 * np.array([72, 10]) / ROWS, rtol=1e-5)
+    repeats = repeated("proportion", "laplace", "replace_one")
+    assert np.allclose(repeats.standard_errors, math.sqrt(2) / ROWS, rtol=1e-5)
+    repeats = repeated("mean", "laplace", "replace_one")
+    assert np.allclose(repeats.standard_errors, math.sqrt(2) * 2 * np.array([72, 10]) / ROWS, rtol=1e-5)
 
 
 @pytest.mark.full
@@ -309,12 +309,12 @@ def test_the_square_of_a_noisy_sum_is_freed_of_the_variance_of_its_noise():
     centred, std = cells - 8, 200.0
     squares = Noisy(np.array([(centred**2).sum() - 32 * len(cells)]), 0.0)
     count = Noisy(np.array([float(len(cells))]), 0.0)
-    found = []
+    variances = []
     for error in np.random.default_rng(2).laplace(0, std / math.sqrt(2), 20_000):
         total = Noisy(np.array([centred.sum() + error]), std)
-        found.append(statistic.finish([count, total, squares]).values[0])
-    standard_error = np.std(found) / math.sqrt(len(found))
-    assert abs(np.mean(found) - cells.var(ddof=1)) <= Z * standard_error
+        variances.append(statistic.finish([count, total, squares]).values[0])
+    standard_error = np.std(variances) / math.sqrt(len(variances))
+    assert abs(np.mean(variances) - cells.var(ddof=1)) <= Z * standard_error
     assert std**2 / (len(cells) * (len(cells) - 1)) > 30 * standard_error
 
 
@@ -330,12 +330,12 @@ def test_pooled_squares_of_noisy_sums_are_freed_of_the_variance_of_their_noise()
     sizes = np.array([(~group).sum(), group.sum()], dtype=float)
     within = sum(cells[part].var(ddof=0) * part.sum() for part in (group, ~group)) / 48
     squares = Noisy(np.array([(cells**2).sum() - 32 * 50]), 0.0)
-    found, std = [], 100.0
+    variances, std = [], 100.0
     for errors in np.random.default_rng(2).laplace(0, std / math.sqrt(2), (20_000, 2)):
         values = statistic.finish([Noisy(sizes, 0.0), Noisy(sums + errors, std), squares]).values
-        found.append(values[0])
-    standard_error = np.std(found) / math.sqrt(len(found))
-    assert abs(np.mean(found) - within) <= Z * standard_error
+        variances.append(values[0])
+    standard_error = np.std(variances) / math.sqrt(len(variances))
+    assert abs(np.mean(variances) - within) <= Z * standard_error
     assert std**2 * (1 / sizes).sum() / 48 > 30 * standard_error
 
 

@@ -100,8 +100,10 @@ def pairs(most: int, neighbors: str) -> list[tuple[tuple[Any, ...], tuple[Any, .
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_a_record_moves_no_score_further_than_is_stated(q, end, neighbors):
     choice = asked(q, end, scope(neighbors))
-    found = score_table(choice)
-    worst = max(int(np.abs(found(before) - found(after)).max()) for before, after in pairs(5, neighbors))
+    score_of = score_table(choice)
+    worst = max(
+        int(np.abs(score_of(before) - score_of(after)).max()) for before, after in pairs(5, neighbors)
+    )
     assert Fraction(worst, PARTS) == choice.sensitivity
 
 
@@ -111,12 +113,12 @@ def test_a_unit_of_two_records_moves_no_score_further_than_is_stated(q, end):
     for neighbors in ("add_remove", "replace_one"):
         choice = asked(q, end, scope(neighbors, contribution=2))
         assert choice.sensitivity == 2 * asked(q, end, scope(neighbors)).sensitivity
-        found, most = score_table(choice), 0
+        score_of, most = score_table(choice), 0
         for table in tables(3):
             for gone in tables(2) if neighbors == "replace_one" else [()]:
-                before = found((*table, *gone))
+                before = score_of((*table, *gone))
                 for come in tables(2):
-                    most = max(most, int(np.abs(before - found((*table, *come))).max()))
+                    most = max(most, int(np.abs(before - score_of((*table, *come))).max()))
         worst = Fraction(most, PARTS)
         assert worst <= choice.sensitivity
         assert worst > choice.sensitivity / 2
@@ -176,7 +178,7 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
             best = runs.deficits[runs.lengths > 0].min()
             points = np.array([*PLACES, 10**6]) + choice.quantity.low
             at = np.searchsorted(runs.starts, points, side="right") - 1
-            at = np.array([place - (runs.lengths[place] == 0) for place in at])
+            at = np.array([index - (runs.lengths[index] == 0) for index in at])
             scaled = (runs.deficits[at] - best) / choice.parts / mechanism.scale
             known[key] = -scaled - np.log(weights.sum())
         return known[key]
@@ -209,13 +211,13 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
     together = near.followed_by(rest()) if others else near
     points = range(-low, 15)
     expected = np.array([float(score) for score in scores(tuple(data), quantile, points, 0.5)])
-    found = np.full(len(points), np.nan)
+    actual = np.full(len(points), np.nan)
     for start, length, deficit in zip(together.starts, together.lengths, together.deficits, strict=True):
         at = int(start) - quantile.quantity.low
-        assert np.isnan(found[at : at + int(length)]).all()
-        found[at : at + int(length)] = -deficit / quantile.parts
+        assert np.isnan(actual[at : at + int(length)]).all()
+        actual[at : at + int(length)] = -deficit / quantile.parts
     # a rank beyond all records is the same for all points but for a number
-    np.testing.assert_allclose(found - found.max(), expected - expected.max(), atol=1e-12)
+    np.testing.assert_allclose(actual - actual.max(), expected - expected.max(), atol=1e-12)
     assert int(near.lengths.sum()) + others == quantile.candidates
     if others:
         assert rest().deficits[rest().lengths > 0].min() >= least
@@ -294,11 +296,11 @@ def test_a_column_is_sorted_once_for_all_of_its_quantiles(monkeypatch):
     monkeypatch.setattr(np, "sort", sort)
     for order in (1, -1):
         ranks, sizes[:] = engine.ranks(grid), []
-        for window, found in list(zip(windows, alone, strict=True))[::order]:
+        for window, single in list(zip(windows, alone, strict=True))[::order]:
             other = ranks.between(*window)
-            assert (other.low, other.high, other.below) == (found.low, found.high, found.below)
-            assert np.array_equal(other.values, found.values)
-            assert np.array_equal(other.counts, found.counts)
+            assert (other.low, other.high, other.below) == (single.low, single.high, single.below)
+            assert np.array_equal(other.values, single.values)
+            assert np.array_equal(other.counts, single.counts)
         assert sum(sizes) <= 2 * len(data)
 
 

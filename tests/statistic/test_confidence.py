@@ -53,10 +53,10 @@ def test_intervals_cover_values_that_are_all_the_same(name, rows, neighbors, bou
 @pytest.mark.parametrize("name", CASE)
 def test_intervals_cover_over_the_grid(name):
     lines = grid(list(CASE).index(name), draws=100, seed=11)
-    told = [line for line in lines if not math.isnan(line["coverage"])]
-    assert len(told) == len(lines) or name == "corr"  # there is none with a column that is constant
-    assert len(told) > len(lines) / 2
-    assert not [line for line in told if not covers(line["coverage"], 100)]
+    known = [line for line in lines if not math.isnan(line["coverage"])]
+    assert len(known) == len(lines) or name == "corr"  # there is none with a column that is constant
+    assert len(known) > len(lines) / 2
+    assert not [line for line in known if not covers(line["coverage"], 100)]
 
 
 TABLE = Domain((Column("i", "integer", lower=0, upper=9), Column("j", "integer", lower=0, upper=9)))
@@ -174,24 +174,26 @@ def test_intervals_end_at_public_limits_and_hold_as_often(statistic):
     release, (low, high) = AT_LIMITS[statistic]
     exact = {"mean": frame["x"].mean(), "proportion": 1.0, "corr": 1.0}[statistic]
     private = pdprivacy.protect(frame, LIMITED, epsilon=10**4)
-    place = 1 if statistic == "corr" else 0
-    cut = held = known = 0
+    index = 1 if statistic == "corr" else 0
+    cut = hits = known = 0
     for seed in range(100):
         released = release(private.dp, epsilon=2 if statistic == "corr" else 0.2, rng=seed)
-        found, stored = released.dp.interval(), released.attrs["dp"]["error"]["plus_minus"]
-        value, lower, upper = (found[name].to_numpy().flat[place] for name in ("released", "lower", "upper"))
+        intervals, stored = released.dp.interval(), released.attrs["dp"]["error"]["plus_minus"]
+        value, lower, upper = (
+            intervals[name].to_numpy().flat[index] for name in ("released", "lower", "upper")
+        )
         if np.isnan(value):  # a correlation of variances that are not positive
             assert np.isnan([lower, upper]).all()
             continue
-        half = np.broadcast_to(stored, released.shape).flat[place]
+        half = np.broadcast_to(stored, released.shape).flat[index]
         assert low <= lower <= upper <= high
         # no end is cut that held the statistic
         assert (lower <= exact <= upper) == (value - half <= exact <= value + half)
-        known, held = known + 1, held + (lower <= exact <= upper)
+        known, hits = known + 1, hits + (lower <= exact <= upper)
         cut += value + half > high
     assert cut > 10
     assert known > 50
-    assert covers(held / known, known)
+    assert covers(hits / known, known)
 
 
 @pytest.mark.parametrize("engine", each_engine(BESIDE_PANDAS))
@@ -200,9 +202,9 @@ def test_intervals_end_at_public_limits_on_every_engine(engine, statistic, reque
     if engine == "Spark":
         request.getfixturevalue("spark")
     release, (low, high) = AT_LIMITS[statistic]
-    found, expected = (
+    actual, expected = (
         release(pdprivacy.protect(frame, LIMITED, epsilon=1).dp, epsilon=0.05, rng=1).dp.interval()
         for frame in (frame_of(engine, near_limits()), near_limits())
     )
-    pd.testing.assert_frame_equal(found, expected)
-    assert low <= found["lower"].to_numpy().min() <= found["upper"].to_numpy().max() <= high
+    pd.testing.assert_frame_equal(actual, expected)
+    assert low <= actual["lower"].to_numpy().min() <= actual["upper"].to_numpy().max() <= high

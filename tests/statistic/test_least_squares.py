@@ -63,23 +63,23 @@ def engine(rows: tuple[int, ...], weights: str | None) -> Any:
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_no_neighbour_moves_weighted_moments_further_than_claimed(neighbors, weights):
     """Over all tables of three records under replacement, of two and three under add_remove."""
-    places = range(len(RECORDS))
+    indices = range(len(RECORDS))
     statistic = regression((0, 0, 0), weights, neighbors).task.statistic
     tables = {}
     for size in (2, 3):
-        for rows in itertools.combinations_with_replacement(places, size):
-            found = statistic.exact([read.on(engine(rows, weights)) for read in statistic.reads])
-            tables[rows] = [int(number) for (number,) in found]
+        for rows in itertools.combinations_with_replacement(indices, size):
+            sums = statistic.exact([read.on(engine(rows, weights)) for read in statistic.reads])
+            tables[rows] = [int(number) for (number,) in sums]
     parts = statistic.parts
     assert sum((part.weight for part in parts), Fraction(0)) == 1
     moved = np.zeros(len(parts), dtype=object)
-    for pair in itertools.combinations_with_replacement(places, 2):
-        larger = [tables[tuple(sorted((*pair, more)))] for more in places]
+    for pair in itertools.combinations_with_replacement(indices, 2):
+        larger = [tables[tuple(sorted((*pair, more)))] for more in indices]
         pairs = itertools.combinations(larger, 2)
         if neighbors == "add_remove":
-            pairs = ((one, tables[pair]) for one in larger)
-        for one, other in pairs:
-            moved = np.maximum(moved, [abs(a - b) for a, b in zip(one, other, strict=True)])
+            pairs = ((first, tables[pair]) for first in larger)
+        for first, second in pairs:
+            moved = np.maximum(moved, [abs(a - b) for a, b in zip(first, second, strict=True)])
     for part, most in zip(parts, moved, strict=True):
         assert most <= part.l1, part.name
         assert part.l2_squared == part.l1**2, part.name
@@ -91,8 +91,8 @@ def test_no_neighbour_moves_weighted_moments_further_than_claimed(neighbors, wei
 def test_a_unit_moves_the_moments_by_as_many_records():
     frame = pd.DataFrame(RECORDS[:4], columns=["x", "y", "flag", "w"]).assign(g="a")
     of_unit, of_record = (
-        ols(protection.find(protected(one, **unit)), "y", "x", epsilon=1).task.statistic
-        for one, unit in (
+        ols(protection.find(protected(table, **unit)), "y", "x", epsilon=1).task.statistic
+        for table, unit in (
             (frame.assign(who=list("aabc")), {"unit": "who", "max_rows": 2}),
             (frame, {}),
         )
@@ -123,9 +123,9 @@ def exact_fit(ridge: float = 0.0, weighted: bool = False) -> Any:
     X = np.column_stack([np.ones(len(kept)), kept["x"], kept["flag"]]) * weights[:, None]
     y = kept["y"].to_numpy() * weights
     penalty = np.diag([0.0, np.sqrt(ridge), np.sqrt(ridge)])
-    found = np.linalg.lstsq(np.vstack([X, penalty]), np.concatenate([y, np.zeros(3)]), rcond=None)[0]
-    left = y - X @ found
-    return found, float(left @ left) / (len(kept) - 3), X
+    solution = np.linalg.lstsq(np.vstack([X, penalty]), np.concatenate([y, np.zeros(3)]), rcond=None)[0]
+    left = y - X @ solution
+    return solution, float(left @ left) / (len(kept) - 3), X
 
 
 @pytest.mark.parametrize("ridge", [0, 500.0])
@@ -151,7 +151,7 @@ def test_names_of_columns_do_not_matter(names):
     """The columns that weighted least squares makes have names of their own."""
     words = {"weights": "w", "epsilon": 1, "rng": 1}
     released = protected(FRAME).dp.ols("y", ["x", "flag"], **words)
-    columns = tuple(replace(one, name=names.get(one.name, one.name)) for one in DOMAIN.columns)
+    columns = tuple(replace(column, name=names.get(column.name, column.name)) for column in DOMAIN.columns)
     renamed = protected(FRAME.rename(columns=names), Domain(columns))
     y, x, w = (names.get(name, name) for name in "yxw")
     again = renamed.dp.ols(y, [x, "flag"], **{**words, "weights": w})
@@ -171,9 +171,9 @@ def test_the_share_of_explained_variance_is_that_of_the_textbook():
 
 
 def statistic_of(regressors: int) -> LeastSquares:
-    columns = [Column(f"x{place}", "float", lower=-1, upper=1) for place in range(regressors)]
+    columns = [Column(f"x{index}", "float", lower=-1, upper=1) for index in range(regressors)]
     columns.append(Column("y", "float", lower=-1, upper=1))
-    quantities = [quantity(one, "ols", products=True) for one in columns]
+    quantities = [quantity(column, "ols", products=True) for column in columns]
     return LeastSquares(tuple(quantities), Scope("add_remove", None), ((0.0, 1.0),) * (regressors + 1))
 
 
@@ -196,9 +196,9 @@ def test_the_variance_of_residual_moments_is_that_of_each_noise_by_itself(weight
     weights, along = rng.normal(size=(3, 3)), rng.normal(size=4)
     base = weights @ moments.values[:-1] @ along
     moves = []
-    for place in range(size):
+    for index in range(size):
         moved = values.copy()
-        moved[place] += deviations[place]
+        moved[index] += deviations[index]
         changed = statistic._moments(noiseless_parts(statistic, moved, deviations))
         moves.append(weights @ changed.values[:-1] @ along - base)
     variance, kurtosis = moments.noise_of(weights, along)
@@ -215,9 +215,9 @@ def test_the_size_of_the_noise_is_its_expected_frobenius_norm():
     moments = statistic._moments(noiseless_parts(statistic, values, deviations))
     root = rng.normal(size=(3, 3))
     squares = 0.0
-    for place in range(size):
+    for index in range(size):
         moved = values.copy()
-        moved[place] += deviations[place]
+        moved[index] += deviations[index]
         changed = statistic._moments(noiseless_parts(statistic, moved, deviations))
         squares += (np.abs(root.T @ (changed.values - moments.values)[:-1, :-1] @ root) ** 2).sum()
     assert moments.noise_size(root @ root.T) ** 2 == pytest.approx(squares)
@@ -245,13 +245,13 @@ def moments_of(regressors: int, rows: int, samples: int, seed: int, spread: floa
     """Exact sums and products of samples of a linear model, as a matrix each; and the coefficients."""
     rng = np.random.default_rng(seed)
     coefficients = np.array([0.1, 0.4, -0.2, 0.1])[: regressors + 1]
-    found = []
+    matrices = []
     for _ in range(samples):
         x = rng.uniform(-1, 1, (rows, regressors))
         y = coefficients[0] + x @ coefficients[1:] + rng.uniform(-spread, spread, rows)
         Z = np.column_stack([np.ones(rows), x, y])
-        found.append(Z.T @ Z)
-    return np.array(found), coefficients
+        matrices.append(Z.T @ Z)
+    return np.array(matrices), coefficients
 
 
 def intervals(
@@ -271,15 +271,15 @@ def intervals(
     pairs = statistic.covariance._pairs
     values = [*first, *(products[:, i + 1, j + 1] - (i == j) * rows / 2 for i, j in pairs)]
     deviations = []
-    for place, part in enumerate(statistic.parts):
+    for index, part in enumerate(statistic.parts):
         moved = part.l1 * float(part.unit)
         if mechanism == "laplace":
             scale = moved / float(part.weight) / epsilon
-            values[place] = values[place] + rng.laplace(scale=scale, size=samples)
+            values[index] = values[index] + rng.laplace(scale=scale, size=samples)
             deviations.append(scale * np.sqrt(2))
         else:  # the multiplier of the classical Gaussian mechanism at delta 1e-6
             deviations.append(moved / np.sqrt(float(part.weight)) * 5.3 / epsilon)
-            values[place] = values[place] + rng.normal(scale=deviations[-1], size=samples)
+            values[index] = values[index] + rng.normal(scale=deviations[-1], size=samples)
     law = GeneralizedNormal.of(1, 1.0) if mechanism == "laplace" else GeneralizedNormal.gaussian(1.0)
     off, halves = [], []
     for sample in range(samples):
@@ -307,37 +307,37 @@ def test_intervals_cover_the_population_or_say_that_they_cannot(regressors, rows
     """
     for _, _, epsilon, mechanism in (case for case in GRID if case[:2] == (regressors, rows)):
         samples = 4000 if rows <= 2000 else 1000
-        told, off, halves = intervals(regressors, rows, epsilon, mechanism, samples)
-        if told < 0.99 * samples:
-            missed = 0 if not told else int((np.abs(off) > halves).sum(axis=0).max())
+        stated, off, halves = intervals(regressors, rows, epsilon, mechanism, samples)
+        if stated < 0.99 * samples:
+            missed = 0 if not stated else int((np.abs(off) > halves).sum(axis=0).max())
             assert accepts_share(missed, samples, 0.07, "greater"), (epsilon, mechanism, missed)
             continue
-        for held in (np.abs(off) <= halves).sum(axis=0):
-            assert accepts_share(held, told, 0.93, "less"), (epsilon, mechanism, held / told)
-            assert accepts_share(held, told, 0.97, "greater"), (epsilon, mechanism, held / told)
+        for hits in (np.abs(off) <= halves).sum(axis=0):
+            assert accepts_share(hits, stated, 0.93, "less"), (epsilon, mechanism, hits / stated)
+            assert accepts_share(hits, stated, 0.97, "greater"), (epsilon, mechanism, hits / stated)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_errors_are_those_of_many_samples(epsilon):
-    told, off, halves = intervals(1, 2000, epsilon, "laplace", 400)
-    assert told == 400
-    held = (np.abs(off) <= halves).sum(axis=0)
-    for one in held:
-        assert accepts_share(one, told, 0.93, "less")
-        assert accepts_share(one, told, 0.97, "greater")
+    stated, off, halves = intervals(1, 2000, epsilon, "laplace", 400)
+    assert stated == 400
+    hits = (np.abs(off) <= halves).sum(axis=0)
+    for count in hits:
+        assert accepts_share(count, stated, 0.93, "less")
+        assert accepts_share(count, stated, 0.97, "greater")
     # without noise an interval is that of the sample, so that one of the noise alone would miss
-    told, off, halves = intervals(1, 2000, 1000, "laplace", 400)
-    for one in (np.abs(off) <= halves).sum(axis=0):
-        assert accepts_share(one, told, 0.95)
+    stated, off, halves = intervals(1, 2000, 1000, "laplace", 400)
+    for count in (np.abs(off) <= halves).sum(axis=0):
+        assert accepts_share(count, stated, 0.95)
 
 
 @pytest.mark.parametrize(("rows", "epsilon", "spread"), [(500, 50, 0.03), (15, 100, 0.2), (5000, 20, 0.02)])
 def test_intervals_hold_where_the_noise_hides_the_residual_variance(rows, epsilon, spread):
     """The noise in the residual sum of squares is of its size, so that the variance may be 0 by chance."""
-    told, off, halves = intervals(1, rows, epsilon, "laplace", 600, spread=spread)
-    assert told == 600
-    for held in (np.abs(off) <= halves).sum(axis=0):
-        assert accepts_share(held, told, 0.94, "less"), held / told
+    stated, off, halves = intervals(1, rows, epsilon, "laplace", 600, spread=spread)
+    assert stated == 600
+    for hits in (np.abs(off) <= halves).sum(axis=0):
+        assert accepts_share(hits, stated, 0.94, "less"), hits / stated
 
 
 def test_weights_below_0_are_refused_whatever_the_penalty():
@@ -366,15 +366,15 @@ def test_intervals_of_penalised_coefficients_hold_given_the_regressors():
     """The truth value is rare: its share among the records sways how far the penalty moves it."""
     domain = Domain((Column("x", "boolean"), Column("y", "float", lower=-1, upper=1)))
     rng, rows, ridge = np.random.default_rng(2), 5000, 230
-    held = 0
+    hits = 0
     for seed in range(200):
         x = rng.random(rows) < 0.05
         frame = pd.DataFrame({"x": x, "y": -0.5 + 0.8 * x + rng.uniform(-0.05, 0.05, rows)})
         released = protected(frame, domain).dp.ols("y", ["x"], ridge=ridge, epsilon=100, rng=seed)
         moment = rows * x.mean() * (1 - x.mean())
         row = released.dp.interval().loc["x"]
-        held += row["lower"] <= 0.8 * moment / (moment + ridge) <= row["upper"]
-    assert accepts_share(held, 200, 0.93, "less")
+        hits += row["lower"] <= 0.8 * moment / (moment + ridge) <= row["upper"]
+    assert accepts_share(hits, 200, 0.93, "less")
     assert released.dp.metadata.regression["interval_of"] == "population, given the regressors"
     assert "for a population, given the regressors" in repr(released.dp)
 
@@ -392,8 +392,8 @@ def test_several_records_of_a_unit_have_no_interval():
 
 
 def test_few_records_have_no_interval():
-    told, *_ = intervals(3, 500, 0.5, "laplace", 50)
-    assert told == 0
+    stated, *_ = intervals(3, 500, 0.5, "laplace", 50)
+    assert stated == 0
     assert 0 < NOISE_LIMIT < 1
     assert FALSE_ALARM < 1e-5
 
@@ -408,7 +408,7 @@ def test_the_interval_says_that_it_is_of_the_population():
     assert released.dp.verify()
     assert "Regression of y on x" in repr(released.dp)
     text = pytest.importorskip("matplotlib.text").Text
-    texts = " ".join(one.get_text() for one in released.dp.plot().figure.findobj(text))
+    texts = " ".join(artist.get_text() for artist in released.dp.plot().figure.findobj(text))
     assert "margin of error, noise and sample" in texts
     with pytest.raises(ParameterError, match="count the sample already"):
         pdprivacy.combine(released)
@@ -417,7 +417,7 @@ def test_the_interval_says_that_it_is_of_the_population():
 def test_several_releases_come_side_by_side():
     released = protected(FRAME).dp.ols("y", ["x"], weights="w", epsilon=10, releases=2, rng=1)
     assert released.columns.tolist() == [1, 2]
-    assert [one["weights"] for one in released.dp.metadata.regression] == ["w", "w"]
+    assert [facts["weights"] for facts in released.dp.metadata.regression] == ["w", "w"]
     assert "weighted by w" in repr(released.dp)
 
 

@@ -64,10 +64,14 @@ class Remembered:
         return self._engine.rows
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def read(*asked: Any, **options: Any) -> Any:
-            key = name, *(tuple(one) if isinstance(one, list) else one for one in asked), *options.items()
+        def read(*arguments: Any, **options: Any) -> Any:
+            key = (
+                name,
+                *(tuple(argument) if isinstance(argument, list) else argument for argument in arguments),
+                *options.items(),
+            )
             if key not in self._found:
-                self._found[key] = getattr(self._engine, name)(*asked, **options)
+                self._found[key] = getattr(self._engine, name)(*arguments, **options)
             return self._found[key]
 
         return read
@@ -187,14 +191,14 @@ def neighbours(
     """Every pair of neighbouring tables."""
     if world.neighbors == "add_remove":
         for rows in tables:
-            for place in range(len(rows)):
-                if (fewer := rows[:place] + rows[place + 1 :]) in tables:
+            for index in range(len(rows)):
+                if (fewer := rows[:index] + rows[index + 1 :]) in tables:
                     yield fewer, rows
         return
     without = defaultdict(set)
     for rows in tables:
-        for place in range(len(rows)):
-            without[rows[:place] + rows[place + 1 :]].add(rows)
+        for index in range(len(rows)):
+            without[rows[:index] + rows[index + 1 :]].add(rows)
     for group in without.values():
         yield from itertools.combinations(sorted(group), 2)
 
@@ -203,16 +207,16 @@ def neighbours(
 def pairs_of(world: World) -> Any:
     """Every pair of neighbouring tables, as places in the order of all tables."""
     tables = engines(world)
-    place = {rows: number for number, rows in enumerate(tables)}
-    return np.array([(place[one], place[other]) for one, other in neighbours(tables, world)])
+    position = {rows: number for number, rows in enumerate(tables)}
+    return np.array([(position[first], position[second]) for first, second in neighbours(tables, world)])
 
 
 def brute_force(statistic: Any, world: World) -> Moved:
     parts = statistic.parts
     with mock.patch.object(type(statistic), "parts", parts):  # not worked out again for every table
         read = [numbers(exact(statistic, engine)) for engine in engines(world).values()]
-    for one in read:
-        check_shape(parts, one)
+    for answers in read:
+        check_shape(parts, answers)
     return Moved.between(parts, read, pairs_of(world))
 
 
@@ -362,13 +366,13 @@ def test_direct_claims_are_no_larger_than_stated(world, call, share):
 
 
 def test_a_number_of_records_is_public_only_where_none_can_leave():
-    held, may_be_null = Column("x", "float", lower=0, upper=1), Column("y", "float", True, 0, 1)
+    complete, may_be_null = Column("x", "float", lower=0, upper=1), Column("y", "float", True, 0, 1)
     for neighbors in ("add_remove", "replace_one"):
         scope = Scope(neighbors, 9)
-        assert scope.direct_rows([held], "mean", 1) == 9
-        assert scope.direct_rows([held, may_be_null], "mean", 1) is None
-        assert Scope(neighbors, 9, filtered=True).direct_rows([held], "mean", 1) is None
-        assert Scope(neighbors, None).direct_rows([held], "mean", 1) is None
+        assert scope.direct_rows([complete], "mean", 1) == 9
+        assert scope.direct_rows([complete, may_be_null], "mean", 1) is None
+        assert Scope(neighbors, 9, filtered=True).direct_rows([complete], "mean", 1) is None
+        assert Scope(neighbors, None).direct_rows([complete], "mean", 1) is None
 
 
 # ---------------------------------------------------------------- any bounds, any dtype, any scope
@@ -450,7 +454,7 @@ class Drawn:
         share = indicator(self.key, "proportion", "b")
         halves = (Fraction(1, 3), Fraction(2, 3))
         edges = (x.bounds("test")[0] - 0.5, sum(x.bounds("test")) / 2, x.bounds("test")[1] + 3.5)
-        found = [
+        statistics = [
             Rows((), (), scope),
             Rows((x, self.key), halves, scope),
             CellCounts(keys, scope, "crosstab"),
@@ -477,16 +481,16 @@ class Drawn:
         ]
         complete = not (scope.filtered or scope.rows is None or x.nullable or y.nullable)
         if complete and (rows := scope.rows) >= 3:
-            found += [
+            statistics += [
                 Direct("mean", means, halves, scope, rows),
                 Direct("var", products, halves, scope, rows),
                 Direct("cov", products, (), scope, rows),
             ]
             if rows >= 6 and not self.flag.nullable:
-                found += [
+                statistics += [
                     Direct(kind, products, halves, scope, rows, (self.flag,)) for kind in ("var", "cov")
                 ]
-        return found
+        return statistics
 
 
 @pytest.mark.full(keep=1)
@@ -497,7 +501,7 @@ def test_random_tables_and_all_their_neighbours(seed):
     scope = drawn.scope(rows)
     table = [drawn.record() for _ in range(rows)]
     universe = [drawn.record() for _ in range(4)]
-    fewer = [table[:place] + table[place + 1 :] for place in range(rows)]
+    fewer = [table[:index] + table[index + 1 :] for index in range(rows)]
     others = [[*table, record] for record in universe]
     if scope.neighbors == "replace_one":
         replaced = [[*rest, record] for rest in fewer for record in universe]
@@ -527,7 +531,7 @@ def test_statistics_of_all_records_are_those_of_a_single_group(kinds):
     facts = operator.attrgetter("name", "weight", "l1", "l2_squared", "unit", "size", "lower", "upper")
     assert list(map(facts, alone.parts)) == list(map(facts, grouped.parts))
     assert np.array_equal(alone.ends, grouped.ends)
-    noisy = [Noisy(np.array([20.0 + place]), 0.5 + place) for place in range(len(alone.parts))]
+    noisy = [Noisy(np.array([20.0 + index]), 0.5 + index) for index in range(len(alone.parts))]
     answer, of_group = alone.finish(noisy), grouped.finish(noisy)
     assert answer.values.shape == (2 * len(kinds),)
     for name in ("values", "standard_error", "rounding", "lower", "upper"):
@@ -549,16 +553,16 @@ UNITS = [
 def reached(world: World, name: str) -> tuple[Any, Moved]:
     """The parts of a release by unit, and how far one unit of at most two records moves them."""
     statistic = captured(world.of_units, CALLS[name])
-    held = [
+    tables = [
         rows
         for size in range(MOST + 1)
         for rows in itertools.combinations_with_replacement(range(len(world.universe)), size)
     ]
-    read = [numbers(exact(statistic, world.engine((3, 0, *rows)))) for rows in held]
+    read = [numbers(exact(statistic, world.engine((3, 0, *rows)))) for rows in tables]
     if world.neighbors == "replace_one":
-        pairs = list(itertools.combinations(range(len(held)), 2))
+        pairs = list(itertools.combinations(range(len(tables)), 2))
     else:
-        pairs = [(0, place) for place in range(1, len(held))]  # the first one holds nothing
+        pairs = [(0, index) for index in range(1, len(tables))]  # the first one holds nothing
     return statistic.parts, Moved.between(statistic.parts, read, np.array(pairs))
 
 

@@ -108,12 +108,12 @@ def pairs(setting: str) -> Any:
     options, most, size = SETTINGS[setting]
     both_ways = options.get("neighbors") == "replace_one"
     counted = [Counter(rows) for rows in tables(size)]
-    found = []
-    for one, other in itertools.permutations(range(len(counted)), 2):
-        gone, come = counted[one] - counted[other], counted[other] - counted[one]
+    neighbouring = []
+    for first, second in itertools.permutations(range(len(counted)), 2):
+        gone, come = counted[first] - counted[second], counted[second] - counted[first]
         if come.total() <= most and gone.total() <= (most if both_ways else 0):
-            found.append((one, other))
-    return np.array(found)
+            neighbouring.append((first, second))
+    return np.array(neighbouring)
 
 
 @cache
@@ -163,41 +163,41 @@ def choice(q: Fraction, neighbors: str, contribution: int = 1) -> Quantile:
 
 def scores(data: tuple[Any, ...], q: Fraction) -> list[Fraction]:
     """By the definition: minus the distance of q times all weights to those below a point and up to it."""
-    held = [(x, min(w, 5)) for x, w in data if x is not None and w is not None]
-    target = q * sum(w for _, w in held)
-    found = []
+    complete = [(x, min(w, 5)) for x, w in data if x is not None and w is not None]
+    target = q * sum(w for _, w in complete)
+    values = []
     for point in range(4):
-        below = sum(w for x, w in held if x < point)
-        upto = sum(w for x, w in held if x <= point)
-        found.append(-max(below - target, target - upto, Fraction(0)))
-    return found
+        below = sum(w for x, w in complete if x < point)
+        upto = sum(w for x, w in complete if x <= point)
+        values.append(-max(below - target, target - upto, Fraction(0)))
+    return values
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(1, 10), Fraction(3, 4)])
 def test_a_record_moves_no_weighted_score_further_than_is_stated(q, neighbors):
-    found = choice(q, neighbors)
+    statistic = choice(q, neighbors)
     largest = Fraction(0)
     for others in itertools.combinations_with_replacement(WEIGHED, 2):
         joined = [scores((*others, record), q) for record in WEIGHED]
         alone = [scores(others, q)]
-        for one, other in itertools.product(joined, alone if neighbors == "add_remove" else joined):
-            largest = max(largest, *(abs(a - b) for a, b in zip(one, other, strict=True)))
-    assert largest == found.sensitivity * Fraction(found.unit)
-    assert choice(q, neighbors, 2).sensitivity == 2 * found.sensitivity
+        for first, second in itertools.product(joined, alone if neighbors == "add_remove" else joined):
+            largest = max(largest, *(abs(a - b) for a, b in zip(first, second, strict=True)))
+    assert largest == statistic.sensitivity * Fraction(statistic.unit)
+    assert choice(q, neighbors, 2).sensitivity == 2 * statistic.sensitivity
 
 
 @pytest.mark.parametrize("q", [Fraction(1, 2), Fraction(2, 7)])
 def test_runs_have_the_weighted_scores_of_their_points(q):
-    found = choice(q, "add_remove")
-    assert found.weights is not None
+    statistic = choice(q, "add_remove")
+    assert statistic.weights is not None
     for data in itertools.combinations_with_replacement(WEIGHED, 3):
         frame = pd.DataFrame(data, columns=["x", "w"], dtype="float64")
-        runs, others, _, _ = found.runs_near_target(
-            PandasEngine(frame).ranks(found.quantity, found.weights), 4.0, 10**12
+        runs, others, _, _ = statistic.runs_near_target(
+            PandasEngine(frame).ranks(statistic.quantity, statistic.weights), 4.0, 10**12
         )
         assert others == 0
-        unit = Fraction(found.unit) / found.parts
+        unit = Fraction(statistic.unit) / statistic.parts
         deficits = np.repeat(runs.deficits, runs.lengths).tolist()
         assert [-deficit * unit for deficit in deficits] == scores(data, q)
 
@@ -218,7 +218,7 @@ WORST = {
 def test_the_worst_neighbours_lose_all_of_the_charge(name, neighbors):
     call, other = WORST[name]
     rows = [[4, 0], [4, other] if neighbors == "replace_one" else [4]]
-    frames = [UNIVERSE.take(one).reset_index(drop=True) for one in rows]
+    frames = [UNIVERSE.take(indices).reset_index(drop=True) for indices in rows]
     loss = loss_of(*(protected(frame, neighbors=neighbors, on_invalid="clip") for frame in frames), call)
     assert loss.epsilon == pytest.approx(float(loss.charged_epsilon), rel=1e-3)
     assert loss.kept
@@ -244,9 +244,11 @@ def test_every_pair_of_small_tables_keeps_to_the_charge(neighbors):
     frames = {pair: UNIVERSE.take(list(pair)).reset_index(drop=True) for pair in rows}
     if neighbors == "add_remove":
         frames |= {(a,): UNIVERSE.take([a]).reset_index(drop=True) for a in range(6)}
-    for one, other in [((0, 1), (0, 5)), ((2, 4), (2, 0)), ((3, 5), (3, 2)), ((1, 4), (1, 0))]:
-        beside = other if neighbors == "replace_one" else other[:1]
-        private = [protected(frames[pair], neighbors=neighbors, on_invalid="clip") for pair in (one, beside)]
+    for first, second in [((0, 1), (0, 5)), ((2, 4), (2, 0)), ((3, 5), (3, 2)), ((1, 4), (1, 0))]:
+        beside = second if neighbors == "replace_one" else second[:1]
+        private = [
+            protected(frames[pair], neighbors=neighbors, on_invalid="clip") for pair in (first, beside)
+        ]
         for call in CALLS.values():
             assert loss_of(*private, call).kept
 
@@ -286,36 +288,36 @@ def test_weighted_numbers_are_those_of_numpy(engine):
         pytest.skip("the engines are checked against the newest pandas and Arrow")
     frame = ENGINES[engine](pa.Table.from_pandas(whole))
     dp = protected(frame).dp
-    given = {"epsilon": 10**5, "rng": 1, "weights": "w"}
-    held = whole.dropna(subset=["w"])
-    both = held.dropna(subset=["x"])
+    options = {"epsilon": 10**5, "rng": 1, "weights": "w"}
+    weighted = whole.dropna(subset=["w"])
+    both = weighted.dropna(subset=["x"])
     x, w = both["x"].to_numpy(), both["w"].to_numpy()
     close = {"rtol": 1e-4, "atol": 2e-3}
-    np.testing.assert_allclose(dp.sum("x", **given), [(w * x).sum()], **close)
-    np.testing.assert_allclose(dp.mean("x", **given), [np.average(x, weights=w)], **close)
-    np.testing.assert_allclose(dp.count(**given), [held["w"].sum()], **close)
-    share = np.average(held["g"] == "b", weights=held["w"])
-    np.testing.assert_allclose(dp.proportion("g", "b", **given), [share], **close)
-    counts = held.groupby("g")["w"].sum()
-    np.testing.assert_allclose(dp.value_counts("g", sort=False, **given)[["a", "b"]], counts, **close)
+    np.testing.assert_allclose(dp.sum("x", **options), [(w * x).sum()], **close)
+    np.testing.assert_allclose(dp.mean("x", **options), [np.average(x, weights=w)], **close)
+    np.testing.assert_allclose(dp.count(**options), [weighted["w"].sum()], **close)
+    share = np.average(weighted["g"] == "b", weights=weighted["w"])
+    np.testing.assert_allclose(dp.proportion("g", "b", **options), [share], **close)
+    counts = weighted.groupby("g")["w"].sum()
+    np.testing.assert_allclose(dp.value_counts("g", sort=False, **options)[["a", "b"]], counts, **close)
     edges = [-2, 0, 4.5, 11]
-    found = dp.histogram("x", edges, **given).to_numpy()[:3]
-    np.testing.assert_allclose(found, np.histogram(x, edges, weights=w)[0], **close)
-    cells = pd.crosstab(held["g"], held["y"], held["w"], aggfunc="sum")
-    table = dp.crosstab("g", "y", **given).loc[["a", "b"]]
+    actual = dp.histogram("x", edges, **options).to_numpy()[:3]
+    np.testing.assert_allclose(actual, np.histogram(x, edges, weights=w)[0], **close)
+    cells = pd.crosstab(weighted["g"], weighted["y"], weighted["w"], aggfunc="sum")
+    table = dp.crosstab("g", "y", **options).loc[["a", "b"]]
     np.testing.assert_allclose(table, cells, **close)
-    found = dp.value_counts("g", sort=False, dropna=True, **given)
-    np.testing.assert_allclose(found, counts.reindex(found.index), **close)
-    by = held.groupby("y")
+    actual = dp.value_counts("g", sort=False, dropna=True, **options)
+    np.testing.assert_allclose(actual, counts.reindex(actual.index), **close)
+    by = weighted.groupby("y")
     parts = by.apply(lambda part: np.average(part["g"] == "b", weights=part["w"]), include_groups=False)
     np.testing.assert_allclose(
-        dp.groupby("y").proportion("g", "b", **given)["b"][parts.index], parts, **close
+        dp.groupby("y").proportion("g", "b", **options)["b"][parts.index], parts, **close
     )
     by = both.groupby("g")
     means = by.apply(lambda part: np.average(part["x"], weights=part["w"]), include_groups=False)
-    np.testing.assert_allclose(dp.groupby("g").mean("x", **given)["x"][["a", "b"]], means, **close)
+    np.testing.assert_allclose(dp.groupby("g").mean("x", **options)["x"][["a", "b"]], means, **close)
     for q in (0.1, 0.5, 0.77):
-        near = float(dp.quantile("x", q, **given)["x"])
+        near = float(dp.quantile("x", q, **options)["x"])
         assert near == pytest.approx(quantile_of(x, w, q), abs=1e-3), q
 
 
@@ -342,9 +344,9 @@ def test_records_of_weight_one_are_in_the_bins_that_count_them(engine, edges, na
     integers = [-3, -1, 0, 0, 1, 2, 3, 5, 8, 9, 9, 10, 10]
     columns = {"x": NUMBERS, "n": integers, "b": [n > 2 for n in integers], "one": [1] * len(NUMBERS)}
     dp = protected(ENGINES[engine](pa.table(columns)), domain).dp
-    asked = {"epsilon": 10**6, "rng": 1}
-    counts = dp.histogram(name, edges, **asked)
-    weights = dp.histogram(name, edges, weights="one", **asked)
+    options = {"epsilon": 10**6, "rng": 1}
+    counts = dp.histogram(name, edges, **options)
+    weights = dp.histogram(name, edges, weights="one", **options)
     assert weights.index.equals(counts.index)
     assert weights.to_numpy() == pytest.approx(counts.to_numpy(), abs=1e-3)
 
@@ -369,13 +371,13 @@ def test_weighted_ranks_are_the_same_on_every_engine(engine):
 @pytest.mark.parametrize("name", ["sum", "mean", "proportion", "value_counts"])
 def test_the_error_of_weighted_numbers_is_the_one_that_is_stated(name):
     whole, many = sample(), 2000
-    held = whole.dropna(subset=["w"])
-    both = held.dropna(subset=["x"])
+    weighted = whole.dropna(subset=["w"])
+    both = weighted.dropna(subset=["x"])
     truth = {
         "sum": (both["w"] * both["x"]).sum(),
         "mean": np.average(both["x"], weights=both["w"]),
-        "proportion": np.average(held["g"] == "a", weights=held["w"]),
-        "value_counts": held.loc[held["g"] == "a", "w"].sum(),
+        "proportion": np.average(weighted["g"] == "a", weights=weighted["w"]),
+        "value_counts": weighted.loc[weighted["g"] == "a", "w"].sum(),
     }[name]
     args = {"sum": ("x",), "mean": ("x",), "proportion": ("g", "a"), "value_counts": ("g",)}[name]
     released = getattr(protected(whole).dp, name)(*args, weights="w", epsilon=many, releases=many, rng=7)
@@ -441,14 +443,14 @@ def test_intervals_hold_the_rounding_of_weights_and_values(kind, name, weights, 
     """With so little noise that rounding is nearly all of the error."""
     frame = off_the_grid(kind)
     dp = protected(frame, ROUNDED, epsilon=10**12, **options).dp
-    asked = {"weights": weights, "epsilon": 10**8, "bounding": bounding, "rng": 1}
-    released = getattr(dp, name)("x", **asked)
+    request = {"weights": weights, "epsilon": 10**8, "bounding": bounding, "rng": 1}
+    released = getattr(dp, name)("x", **request)
     ends = released.dp.interval().iloc[0]
     assert ends["lower"] - LAST_DIGIT <= truth_of(frame, name, weights) <= ends["upper"] + LAST_DIGIT
     assert "rounding_per_record" not in released.dp.metadata.error
     if bounding is not None and name == "sum":  # nothing bounds the sum of a group
         return
-    table = getattr(dp.groupby("g"), name)("x", **asked)
+    table = getattr(dp.groupby("g"), name)("x", **request)
     for group, part in frame.groupby("g"):
         low, high = (table.dp.interval().loc[group, (end, "x")] for end in ("lower", "upper"))
         assert low - LAST_DIGIT <= truth_of(part, name, weights) <= high + LAST_DIGIT
@@ -486,8 +488,8 @@ def test_whole_weights_are_not_rounded():
 def test_the_effective_number_is_never_above_the_one_of_kish(lower, upper):
     weight = weight_of(Column("w", "float", lower=lower, upper=upper), "mean")
     for size in (2, 3, 7, 50):
-        for ones in range(size + 1):
-            w = np.array([upper] * ones + [lower] * (size - ones))
+        for upper_count in range(size + 1):
+            w = np.array([upper] * upper_count + [lower] * (size - upper_count))
             if w.sum() >= upper:
                 kish = w.sum() ** 2 / (w**2).sum()
                 assert effective_rows(w.sum(), weight) <= kish * (1 + 1e-12)
@@ -519,21 +521,21 @@ SURVEY = Domain(
 def test_intervals_for_the_population_hold_the_design_effect(name):
     """There are 200 samples; intervals by the number of records would hold far less often."""
     rng, times, size = np.random.default_rng(11), 200, 500
-    asked = {
+    case = {
         "mean": (("x",), {}, {"variance": 1 / 12}),
         "proportion": (("big", True), {}, {}),
         "value_counts": (("big",), {"normalize": True, "sort": False}, {}),
     }[name]
-    args, words, known = asked
-    held = {"effective": 0, "records": 0}
+    args, words, known = case
+    hits = {"effective": 0, "records": 0}
     for seed in range(times):
         dp = protected(survey(rng, size), SURVEY).dp
         released = getattr(dp, name)(*args, weights="w", epsilon=50, rng=seed, **words)
         for kind, rows in (("effective", None), ("records", size)):
             last = pdprivacy.combine(released, rows=rows, **known).iloc[-1]
-            held[kind] += last["lower"] <= 0.5 <= last["upper"]
-    assert held["effective"] / times >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / times)
-    assert held["records"] / times < 0.8
+            hits[kind] += last["lower"] <= 0.5 <= last["upper"]
+    assert hits["effective"] / times >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / times)
+    assert hits["records"] / times < 0.8
 
 
 def test_a_released_sum_of_squares_gives_the_effective_number_itself():
@@ -568,25 +570,25 @@ def cells(size: int) -> pd.DataFrame:
 def test_shares_of_a_row_or_a_column_have_its_own_effective_number(margins, normalize, by, bounding):
     frame = cells(3000)
     dp = protected(frame, CELLS).dp
-    asked = {"normalize": normalize, "margins": margins, "bounding": bounding, "epsilon": 10**5, "rng": 1}
-    table = dp.crosstab("g", "h", weights="w", **asked)
-    found = pd.DataFrame(table.dp.metadata.effective_rows, index=table.index, columns=table.columns)
+    options = {"normalize": normalize, "margins": margins, "bounding": bounding, "epsilon": 10**5, "rng": 1}
+    table = dp.crosstab("g", "h", weights="w", **options)
+    actual = pd.DataFrame(table.dp.metadata.effective_rows, index=table.index, columns=table.columns)
     sums = frame.groupby(by)["w"].sum()
     if margins:
         sums["All"] = frame["w"].sum()
-    expected = found.copy()
+    expected = actual.copy()
     for label, total in sums.items():
         # weights from 0 to 1: the least effective number of a sum is the sum
         expected.loc[label if by == "g" else slice(None), slice(None) if by == "g" else label] = total
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("margins", [False, True])
 def test_numbers_of_a_whole_table_have_its_effective_number(normalize, margins):
     frame = cells(3000)
-    asked = {"normalize": normalize, "margins": margins, "epsilon": 10**5, "rng": 1}
-    table = protected(frame, CELLS).dp.crosstab("g", "h", weights="w", **asked)
+    options = {"normalize": normalize, "margins": margins, "epsilon": 10**5, "rng": 1}
+    table = protected(frame, CELLS).dp.crosstab("g", "h", weights="w", **options)
     assert table.dp.metadata.effective_rows == pytest.approx(frame["w"].sum(), rel=1e-3)
 
 
@@ -614,7 +616,7 @@ def test_bounded_cells_do_not_raise_the_effective_number(bounding):
     domain = Domain(
         (Column("g", "integer", lower=0, upper=999), Column("w", "float", lower=0.0, upper=1.0)),
     )
-    rng, size, found = np.random.default_rng(4), 100, []
+    rng, size, effective = np.random.default_rng(4), 100, []
     for seed in range(40):
         frame = pd.DataFrame({"g": (rng.random(size) < 0.5).astype(int), "w": 1.0})
         with warnings.catch_warnings():
@@ -622,14 +624,14 @@ def test_bounded_cells_do_not_raise_the_effective_number(bounding):
             released = protected(frame, domain).dp.value_counts(
                 "g", weights="w", normalize=True, epsilon=10, bounding=bounding, rng=seed
             )
-        found.append(released.dp.metadata.effective_rows)
-    assert np.mean(found) <= size + 4 * np.std(found) / np.sqrt(len(found))
-    assert np.mean(found) >= 0.9 * size
+        effective.append(released.dp.metadata.effective_rows)
+    assert np.mean(effective) <= size + 4 * np.std(effective) / np.sqrt(len(effective))
+    assert np.mean(effective) >= 0.9 * size
 
 
 def test_metadata_say_the_weights_and_no_public_number_of_rows():
     private = protected(survey(np.random.default_rng(3), 50), SURVEY, neighbors="replace_one")
-    weighted, plain = (private.dp.mean("x", epsilon=1, weights=one) for one in ("w", None))
+    weighted, plain = (private.dp.mean("x", epsilon=1, weights=column) for column in ("w", None))
     assert (weighted.dp.metadata.weights, plain.dp.metadata.weights) == ("w", None)
     assert (weighted.dp.metadata.rows, plain.dp.metadata.rows) == (None, 50)
     assert plain.dp.metadata.effective_rows is None
@@ -716,10 +718,10 @@ def test_no_other_column_than_the_keys_is_told_before_a_charge():
 
 
 def test_a_weighted_quantile_is_of_all_records_and_of_no_end():
-    found = choice(Fraction(1, 2), "add_remove")
+    statistic = choice(Fraction(1, 2), "add_remove")
     for wrong in ({"keys": (POINTS,)}, {"end": "lower"}):
         with pytest.raises(ParameterError, match="Weighted quantiles are offered for all records"):
-            replace(found, **wrong)
+            replace(statistic, **wrong)
 
 
 @pytest.mark.parametrize("q", [0.1234, "1/16383", "16382/16383"])
@@ -729,8 +731,8 @@ def test_a_quantile_of_many_digits_weighs_by_weights_far_below_the_largest(q):
         (Column("x", "float", lower=0.0, upper=1.0), Column("w", "float", lower=0.0, upper=3000.0))
     )
     frame = pd.DataFrame({"x": np.full(10**5, 0.25), "w": 1.5})
-    found = protected(frame, domain).dp.quantile("x", q, weights="w", epsilon=10**8, rng=1)
-    assert float(found["x"]) == pytest.approx(0.25, abs=1e-6)
+    released = protected(frame, domain).dp.quantile("x", q, weights="w", epsilon=10**8, rng=1)
+    assert float(released["x"]) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_all_columns_leave_out_the_weights():
@@ -796,6 +798,6 @@ def test_bounded_means_stay_within_their_bounds(bounding):
     frame = sample().head(20)
     for seed in range(30):
         dp = protected(frame).dp
-        found = dp.mean(["x", "y"], weights="w", epsilon=0.01, bounding=bounding, rng=seed)
-        assert found.between([-3.0, 2.0], [10.0, 9.0]).all()
+        means = dp.mean(["x", "y"], weights="w", epsilon=0.01, bounding=bounding, rng=seed)
+        assert means.between([-3.0, 2.0], [10.0, 9.0]).all()
         assert (dp.value_counts("g", weights="w", epsilon=0.01, bounding=bounding, rng=seed) >= 0).all()

@@ -19,7 +19,7 @@ from tests.support.labels import SCALARS
 
 
 def test_texts_tell_what_differs_and_nothing_else():
-    alike = [
+    groups = [
         (1, 1.0, np.int8(1), Fraction(1), Decimal("1.00")),
         (0.1, Decimal("0.1"), Fraction(1, 10), np.float64(0.1)),
         ("a", np.str_("a")),
@@ -28,8 +28,8 @@ def test_texts_tell_what_differs_and_nothing_else():
         ({1, 2}, frozenset({2, 1})),
     ]
     seen = set()
-    for group in alike:
-        texts = {text_of(one, "x") for one in group}
+    for group in groups:
+        texts = {text_of(value, "x") for value in group}
         assert len(texts) == 1
         seen |= texts
     other = [
@@ -38,7 +38,7 @@ def test_texts_tell_what_differs_and_nothing_else():
         10**5000, 10**5001, Decimal("1e999999"), UUID(int=1), pd.Timestamp("2026-05-01"), [], (), {}, set(),
         [None], (1,),
     ]  # fmt: skip
-    texts = [text_of(one, "x") for one in other]
+    texts = [text_of(value, "x") for value in other]
     assert len(set(texts)) == len(texts)
     assert not seen & set(texts)
     assert (

@@ -77,7 +77,7 @@ class Pipeline:
 
     def step(self, body=None, **options):
         """A step of this body, by default of two releases."""
-        given = {"schema": declared(), "epsilon": 2, "ledger": self.ledger, "name": NAME, "to": self.to}
+        defaults = {"schema": declared(), "epsilon": 2, "ledger": self.ledger, "name": NAME, "to": self.to}
 
         def monthly(private, by="age", **more):
             self.calls += 1
@@ -86,7 +86,7 @@ class Pipeline:
                 "health": private.dp.crosstab(by, "health", epsilon=0.5),
             }
 
-        return pdprivacy.release_step(**{**given, **options})(body or monthly)
+        return pdprivacy.release_step(**{**defaults, **options})(body or monthly)
 
     def failing(self, after: int, error: BaseException | None = None):
         """The same two releases, with a failure after so many of them, once."""
@@ -94,18 +94,18 @@ class Pipeline:
 
         def monthly(private, by="age", **more):
             self.calls += 1
-            made = {}
-            for place, (name, release) in enumerate(
+            results = {}
+            for index, (name, release) in enumerate(
                 {
                     "age": lambda: private.dp.mean("age", epsilon=0.3),
                     "health": lambda: private.dp.crosstab(by, "health", epsilon=0.5),
                 }.items()
             ):
-                if place == after and failures:
+                if index == after and failures:
                     raise failures.pop()
-                made[name] = release()
-                self.seen.setdefault(name, made[name].copy())
-            return made
+                results[name] = release()
+                self.seen.setdefault(name, results[name].copy())
+            return results
 
         return monthly
 
@@ -130,8 +130,8 @@ class Pipeline:
     @property
     def files(self) -> dict[str, bytes]:
         """Everything below the folder of the results, but what is empty."""
-        found = {str(path.relative_to(self.to)): path for path in self.to.rglob("*") if path.is_file()}
-        return {name: path.read_bytes() for name, path in sorted(found.items()) if path.stat().st_size}
+        paths = {str(path.relative_to(self.to)): path for path in self.to.rglob("*") if path.is_file()}
+        return {name: path.read_bytes() for name, path in sorted(paths.items()) if path.stat().st_size}
 
     @property
     def answers(self) -> list[Path]:
@@ -141,33 +141,33 @@ class Pipeline:
 
 @pytest.fixture
 def pipeline(tmp_path):
-    made = Pipeline(tmp_path)
-    yield made
-    made.ledger.close()
+    instance = Pipeline(tmp_path)
+    yield instance
+    instance.ledger.close()
 
 
 # ------------------------------------------------------------------ a step, and the same step again
 
 
 def test_results_are_returned_stored_and_charged(pipeline, ages):
-    made = pipeline.step()(ages, by="age", release_id="2026-05")
-    assert list(made) == ["age", "health"]
+    results = pipeline.step()(ages, by="age", release_id="2026-05")
+    assert list(results) == ["age", "health"]
     assert pipeline.charged == ["2026-05/1", "2026-05/2"]
     assert pipeline.answered == [True, True]
     assert pipeline.spent == 0.8
-    assert [one.attrs["dp"]["release_id"] for one in made.values()] == ["2026-05/1", "2026-05/2"]
+    assert [result.attrs["dp"]["release_id"] for result in results.values()] == ["2026-05/1", "2026-05/2"]
     assert sorted(path.name for path in (pipeline.to / "2026-05").iterdir()) == [
         "age.parquet",
         "health.parquet",
     ]
     assert sorted(path.name for path in pipeline.to.iterdir()) == [".steps", "2026-05"]
-    for name, one in made.items():
-        assert one.dp.verify()
-        same(pdprivacy.read_release(pipeline.to / "2026-05" / f"{name}.parquet"), one)
+    for name, result in results.items():
+        assert result.dp.verify()
+        same(pdprivacy.read_release(pipeline.to / "2026-05" / f"{name}.parquet"), result)
     plain = pd.read_parquet(pipeline.to / "2026-05" / "health.parquet")
-    assert plain.attrs["dp"] == made["health"].attrs["dp"]
+    assert plain.attrs["dp"] == results["health"].attrs["dp"]
     assert plain.dp.verify()
-    assert plain.equals(made["health"])
+    assert plain.equals(results["health"])
 
 
 def test_a_body_that_fails_says_that_its_releases_are_stored(pipeline, ages):
@@ -208,14 +208,14 @@ def test_the_same_step_again_is_neither_run_nor_charged(pipeline, ages):
     step = pipeline.step()
     first = step(ages, by="age", release_id="2026-05")
     before = pipeline.files
-    again = step("no frame at all", "age", release_id="2026-05")  # which is not looked at
+    repeated = step("no frame at all", "age", release_id="2026-05")  # which is not looked at
     assert pipeline.calls == 1
     assert pipeline.spent == 0.8
     assert pipeline.files == before
     for name in first:
-        same(first[name], again[name])
+        same(first[name], repeated[name])
     first["age"].iloc[0] = -1  # what is returned is the caller's own
-    same(step(ages, "age", release_id="2026-05")["health"], again["health"])
+    same(step(ages, "age", release_id="2026-05")["health"], repeated["health"])
     assert step(ages, "age", release_id="2026-05")["age"].iloc[0] != -1
 
 
@@ -228,10 +228,10 @@ def test_another_id_is_another_step(pipeline, ages):
 
 def test_one_release_is_a_result_too(pipeline, ages):
     step = pipeline.step(lambda private: private.dp.mean("age", epsilon=0.5))
-    one = step(ages, release_id="a")
-    assert isinstance(one, pd.Series)
-    same(step(ages, release_id="a"), one)
-    same(pdprivacy.read_release(pipeline.to / "a" / "result.parquet"), one)
+    result = step(ages, release_id="a")
+    assert isinstance(result, pd.Series)
+    same(step(ages, release_id="a"), result)
+    same(pdprivacy.read_release(pipeline.to / "a" / "result.parquet"), result)
 
 
 def test_releases_that_are_not_returned_stay_charged_and_stored(pipeline, ages):
@@ -273,12 +273,12 @@ def test_a_step_goes_on_where_it_failed(pipeline, ages, after):
     assert pipeline.spent == [0, 0.3][after]
     assert not (pipeline.to / "a").exists()
     assert len(pipeline.seen) == after
-    made = step(ages, release_id="a")
+    results = step(ages, release_id="a")
     assert pipeline.spent == 0.8
     assert pipeline.charged == ["a/1", "a/2"]
-    for name, one in pipeline.seen.items():
-        same(made[name], one)
-    assert step(ages, release_id="a")["health"].equals(made["health"])
+    for name, result in pipeline.seen.items():
+        same(results[name], result)
+    assert step(ages, release_id="a")["health"].equals(results["health"])
 
 
 def test_a_failure_between_the_results_and_their_folder_is_mended(pipeline, ages, monkeypatch):
@@ -292,10 +292,10 @@ def test_a_failure_between_the_results_and_their_folder_is_mended(pipeline, ages
     with pytest.raises(StepError, match=r"paid for and stored, and nothing will be charged again\."):
         step(ages, release_id="a")
     assert not (pipeline.to / "a").exists()
-    made = step(None, release_id="a")
+    results = step(None, release_id="a")
     assert pipeline.calls == 1
     assert pipeline.spent == 0.8
-    assert all(one.dp.verify() for one in made.values())
+    assert all(result.dp.verify() for result in results.values())
     assert len(list((pipeline.to / "a").iterdir())) == 2
 
 
@@ -377,8 +377,8 @@ CHANGES = {
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "cut short"])
 def test_another_step_of_the_same_id_is_refused(pipeline, ages, finished):
     spent, files = _at_work(pipeline, ages, finished=finished)
-    for told, options, arguments in CHANGES.values():  # each of which leaves all as it was
-        with pytest.raises(ChangedStepError, match=told) as caught:
+    for message, options, arguments in CHANGES.values():  # each of which leaves all as it was
+        with pytest.raises(ChangedStepError, match=message) as caught:
             pipeline.step(**options)(ages, **{"by": "age", **arguments}, release_id="a")
         assert "Nothing was charged." in str(caught.value)
         assert isinstance(caught.value, ValueError)
@@ -402,12 +402,12 @@ def test_what_means_the_same_is_the_same(pipeline, ages):
     def body(private, epsilon, split=None, names=()):
         return private.dp.mean("age", epsilon=epsilon)
 
-    given = {"epsilon": 2, "delta": 0, "neighbors": "add_remove"}
-    first = pipeline.step(body, **given)(ages, 0.5, split={"a": 1, "b": 2}, release_id="a")
-    again = pipeline.step(body, epsilon=Fraction(2), delta=0.0)(
+    options = {"epsilon": 2, "delta": 0, "neighbors": "add_remove"}
+    first = pipeline.step(body, **options)(ages, 0.5, split={"a": 1, "b": 2}, release_id="a")
+    repeated = pipeline.step(body, epsilon=Fraction(2), delta=0.0)(
         ages, epsilon=Decimal("0.5"), split={"b": 2.0, "a": 1}, names=(), release_id="a"
     )
-    same(first, again)
+    same(first, repeated)
     with pytest.raises(ChangedStepError):
         pipeline.step(body)(ages, 0.5, split={"a": 1, "b": 2}, names=[], release_id="a")
 
@@ -558,14 +558,14 @@ def test_another_ledger_does_not_go_on_after_a_wrong_call(pipeline, ages):
 def test_a_wrong_call_does_not_block_the_right_one(pipeline, ages):
     """Where the folder was lost, a call that releases nothing new leaves no note."""
     step = pipeline.step()
-    made = step(ages, by="age", release_id="a")
+    results = step(ages, by="age", release_id="a")
     shutil.rmtree(pipeline.to)
     with pytest.raises(ChangedStepError, match="another \"argument 'by'\""):
         step(ages, by="aeg", release_id="a")
     with pytest.raises(ParameterError):
         pipeline.step(epsilon=21)(ages, by="age", release_id="a")
-    for name, one in step(ages, by="age", release_id="a").items():
-        same(one, made[name])
+    for name, result in step(ages, by="age", release_id="a").items():
+        same(result, results[name])
     assert pipeline.charged == ["a/1", "a/2"]
 
 
@@ -587,8 +587,8 @@ def test_without_a_total_a_new_name_is_refused(pipeline, ages):
 
 
 def test_a_finished_step_needs_no_ledger(pipeline, ages):
-    made = pipeline.step()(ages, release_id="a")
-    same(pipeline.step(ledger=pipeline.folder / "gone.db")(ages, release_id="a")["age"], made["age"])
+    results = pipeline.step()(ages, release_id="a")
+    same(pipeline.step(ledger=pipeline.folder / "gone.db")(ages, release_id="a")["age"], results["age"])
     assert not (pipeline.folder / "gone.db").exists()
 
 
@@ -607,12 +607,12 @@ def test_a_step_goes_on_without_its_folder(pipeline, ages):
     with pytest.raises(RuntimeError):
         pipeline.step(pipeline.failing(1))(ages, release_id="a")
     elsewhere = pipeline.folder / "other"
-    made = pipeline.step(to=elsewhere)(ages, release_id="a")
+    results = pipeline.step(to=elsewhere)(ages, release_id="a")
     assert pipeline.charged == ["a/1", "a/2"]
-    same(made["age"], pipeline.seen["age"])
-    for name, one in pipeline.step()(ages, release_id="a").items():
-        same(one, made[name])
-        same(pdprivacy.read_release(elsewhere / "a" / f"{name}.parquet"), one)
+    same(results["age"], pipeline.seen["age"])
+    for name, result in pipeline.step()(ages, release_id="a").items():
+        same(result, results[name])
+        same(pdprivacy.read_release(elsewhere / "a" / f"{name}.parquet"), result)
     assert pipeline.charged == ["a/1", "a/2"]
 
 
@@ -693,42 +693,42 @@ def test_the_budget_pays_for_nothing_else(pipeline, ages):
 
 
 def test_a_frame_is_of_no_use_after_its_step(pipeline, ages):
-    kept = []
+    captured = []
 
     def body(private):
-        kept.extend([private, private.dp.query("age > 30"), private.dp.groupby("health")])
+        captured.extend([private, private.dp.query("age > 30"), private.dp.groupby("health")])
         return private.dp.mean("age", epsilon=0.5)
 
     pipeline.step(body)(ages, release_id="a")
-    for frame in kept[:2]:
+    for frame in captured[:2]:
         with pytest.raises(StepError, match=r"is over, and its frame with it\. Nothing was charged"):
             frame.dp.mean("age", epsilon=0.1)
     with pytest.raises(StepError, match="is over"):
-        kept[2].count(epsilon=0.1)
+        captured[2].count(epsilon=0.1)
     assert pipeline.spent == 0.5
 
 
 def test_what_costs_nothing_may_be_asked(pipeline, ages):
-    seen = {}
+    answers = {}
 
     def body(private, epsilon):
-        seen["left"], seen["domain"] = private.dp.budget.left, list(private.dp.domain)
+        answers["left"], answers["domain"] = private.dp.budget.left, list(private.dp.domain)
         first, second = private.dp.split(epsilon, into=[2, 1])
-        seen["plan"] = private.dp.plan.mean("age", epsilon=[0.1, 1], rows=200)
+        answers["plan"] = private.dp.plan.mean("age", epsilon=[0.1, 1], rows=200)
         older = private.dp.query("age >= 30").dp.assign(half="age / 2").dp.select(["half", "health"])
         return {
             "half": older.dp.mean("half", epsilon=first),
             "by health": older.dp.groupby("health")["half"].sum(epsilon=second),
         }
 
-    made = pipeline.step(body)(ages, 0.3, release_id="a")
-    assert seen["left"] == (2.0, 0.0)
-    assert seen["domain"] == ["age", "health"]
-    assert len(seen["plan"]) == 2
+    results = pipeline.step(body)(ages, 0.3, release_id="a")
+    assert answers["left"] == (2.0, 0.0)
+    assert answers["domain"] == ["age", "health"]
+    assert len(answers["plan"]) == 2
     assert pipeline.spent == 0.3
-    assert made["half"].attrs["dp"]["filters"] == ["age >= 30"]
-    again = pipeline.step(body)(ages, 0.3, release_id="a")
-    same(again["by health"], made["by health"])
+    assert results["half"].attrs["dp"]["filters"] == ["age >= 30"]
+    repeated = pipeline.step(body)(ages, 0.3, release_id="a")
+    same(repeated["by health"], results["by health"])
 
 
 def test_seeded_releases_are_marked_and_their_seed_is_not_kept(pipeline, ages):
@@ -737,14 +737,14 @@ def test_seeded_releases_are_marked_and_their_seed_is_not_kept(pipeline, ages):
     def body(private, rng):
         return private.dp.mean("age", epsilon=0.5, rng=rng)
 
-    made = pipeline.step(body)(ages, seed, release_id="a")
-    assert made.attrs["dp"]["seeded"] is True
+    result = pipeline.step(body)(ages, seed, release_id="a")
+    assert result.attrs["dp"]["seeded"] is True
     private = ages.dp.protect(declared(), epsilon=2)
-    pd.testing.assert_series_equal(made, private.dp.mean("age", epsilon=0.5, rng=seed), check_exact=True)
+    pd.testing.assert_series_equal(result, private.dp.mean("age", epsilon=0.5, rng=seed), check_exact=True)
     written = [path.read_bytes() for path in pipeline.folder.rglob("*") if path.is_file()]
     assert sum(map(len, written)) > 10_000
     assert not any(str(seed).encode() in data for data in written)
-    same(pipeline.step(body)(ages, seed + 1, release_id="a"), made)  # another seed is no other step
+    same(pipeline.step(body)(ages, seed + 1, release_id="a"), result)  # another seed is no other step
 
 
 # ------------------------------------------------------------------ what a body may return
@@ -827,9 +827,9 @@ def test_only_releases_of_the_step_are_results(pipeline, ages, name):
     corrected.__name__ = "body"
     if name in ("an altered release", "a reordered release", "names that differ in case"):
         return  # whose first release is another one
-    made = pipeline.step(corrected)(ages, release_id="a")  # which takes what is stored
+    results = pipeline.step(corrected)(ages, release_id="a")  # which takes what is stored
     assert pipeline.spent == max(spent, 0.5)
-    assert made["age"].dp.verify()
+    assert results["age"].dp.verify()
 
 
 @pytest.mark.full(keep=4)
@@ -862,8 +862,8 @@ def test_data_that_does_not_meet_its_schema_is_refused(pipeline, ages, texts_of)
     assert not any("3187" in text for text in texts_of(caught.value))
     assert pipeline.calls == 0
     assert pipeline.charged == []
-    made = pipeline.step()(ages, release_id="a")
-    assert made["age"].dp.verify()
+    results = pipeline.step()(ages, release_id="a")
+    assert results["age"].dp.verify()
 
 
 def test_keywords_of_protect_are_passed_on(pipeline, ages):
@@ -871,9 +871,9 @@ def test_keywords_of_protect_are_passed_on(pipeline, ages):
     step = pipeline.step(on_invalid="clip", unit="person", max_rows=1)
     with pytest.raises(InvalidDataError):
         pipeline.step(unit="person", max_rows=1)(frame, release_id="a")
-    made = step(frame, release_id="b")
-    assert made["age"].attrs["dp"]["unit"] == "person"
-    assert made["age"].attrs["dp"]["lineage"] == ["protect(unit='person', max_rows=1)"]
+    results = step(frame, release_id="b")
+    assert results["age"].attrs["dp"]["unit"] == "person"
+    assert results["age"].attrs["dp"]["lineage"] == ["protect(unit='person', max_rows=1)"]
 
 
 def test_frames_of_other_engines_are_taken(pipeline, ages):
@@ -882,9 +882,9 @@ def test_frames_of_other_engines_are_taken(pipeline, ages):
     step = pipeline.step(pipeline.failing(1))
     with pytest.raises(RuntimeError):
         step(polars.from_pandas(ages), release_id="a")
-    made = step(polars.from_pandas(ages).lazy(), release_id="a")
+    results = step(polars.from_pandas(ages).lazy(), release_id="a")
     assert pipeline.spent == 0.8
-    assert all(one.dp.verify() for one in made.values())
+    assert all(result.dp.verify() for result in results.values())
 
 
 def test_no_cell_is_in_what_a_step_notes(pipeline, ages):
@@ -954,28 +954,30 @@ def body_of_all(private):
 
 @pytest.mark.full
 def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, monkeypatch):
-    seen = []
+    originals = []
     keep = pdprivacy.step.keeper.StepKeeper.keep
 
-    def watched(self, release, asked, make):
+    def watched(self, release, request, make):
         def made(release_id):
-            seen.append(make(release_id))
-            return seen[-1].copy()
+            originals.append(make(release_id))
+            return originals[-1].copy()
 
-        return keep(self, release, asked, made)
+        return keep(self, release, request, made)
 
     monkeypatch.setattr(pdprivacy.step.keeper.StepKeeper, "keep", watched)
     step = pipeline.step(body_of_all, schema=schema, epsilon=1000, delta=1e-3)
-    made = step(survey, release_id="all")
-    assert len(seen) == len(made) == len(pipeline.charged)
+    results = step(survey, release_id="all")
+    assert len(originals) == len(results) == len(pipeline.charged)
     verbs = {str(name) for name in pdprivacy.releases.batches.VERBS}
-    assert {one.attrs["dp"]["statistic"] for one in seen} == verbs - {"pivot_table"}  # an "agg" by group
-    again = step(survey, release_id="all")
-    for (name, one), original in zip(made.items(), seen, strict=True):
-        same(one, original)
-        same(again[name], original)
-        assert one.dp.verify()
-        assert [*one.axes[0].names] == [*original.axes[0].names]
+    assert {result.attrs["dp"]["statistic"] for result in originals} == verbs - {
+        "pivot_table"
+    }  # an "agg" by group
+    repeated = step(survey, release_id="all")
+    for (name, result), original in zip(results.items(), originals, strict=True):
+        same(result, original)
+        same(repeated[name], original)
+        assert result.dp.verify()
+        assert [*result.axes[0].names] == [*original.axes[0].names]
         stored = pipeline.to / "all" / f"{name}.parquet"
         same(pdprivacy.read_release(stored), original)
         plain = pd.read_parquet(stored)
@@ -985,7 +987,7 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
         np.testing.assert_array_equal(
             plain.to_numpy().astype(str).ravel(), original.to_numpy().astype(str).ravel()
         )
-    assert len(seen) == len(made)  # and none was made anew
+    assert len(originals) == len(results)  # and none was made anew
 
 
 def test_labels_that_no_file_can_keep_are_refused_before_the_charge(pipeline):
@@ -1026,11 +1028,11 @@ def test_a_damaged_file_on_the_way_is_told(pipeline, ages, name):
     spent, _ = _at_work(pipeline, ages, finished=False)
     path = pipeline.answers[0] if name == "answer" else _files(pipeline)[name]
     whole = path.read_bytes()
-    for what, damage in {**DAMAGES, **(NO_MANIFESTS if name == "step.json" else {})}.items():
+    for kind, damage in {**DAMAGES, **(NO_MANIFESTS if name == "step.json" else {})}.items():
         path.write_bytes(damage(whole))
         with pytest.raises((StepError, LedgerError), match=r"damaged|is missing or was changed"):
             pipeline.step()(ages, by="age", release_id="a")
-        assert pipeline.spent == spent, what
+        assert pipeline.spent == spent, kind
     path.write_bytes(whole)
     pipeline.step()(ages, by="age", release_id="a")
     assert pipeline.spent == 0.8
@@ -1060,11 +1062,11 @@ def test_a_damaged_result_is_told(pipeline, ages, damage):
 
 def test_results_that_were_moved_away_are_written_again(pipeline, ages):
     step = pipeline.step()
-    made = step(ages, release_id="a")
+    results = step(ages, release_id="a")
     whole = pipeline.files
     (pipeline.to / "a").rename(pipeline.folder / "published")
-    for name, one in step(ages, release_id="a").items():
-        same(one, made[name])
+    for name, result in step(ages, release_id="a").items():
+        same(result, results[name])
     assert pipeline.files == whole
     assert pipeline.charged == ["a/1", "a/2"]
 
@@ -1074,8 +1076,8 @@ def _earlier(tmp_path, *, noted: bool) -> tuple[Path, dict[str, bytes]]:
 
     Its run was cut short before the results were noted, or before their folder was renamed.
     """
-    made = Path(shutil.copytree(kept_ledgers.FOLDER / "first", tmp_path / "first"))
-    results, steps = made / "released" / "2026-05", made / "released" / ".steps" / "2026-05"
+    folder = Path(shutil.copytree(kept_ledgers.FOLDER / "first", tmp_path / "first"))
+    results, steps = folder / "released" / "2026-05", folder / "released" / ".steps" / "2026-05"
     whole = {path.stem: path.read_bytes() for path in results.iterdir()}
     if noted:
         results.rename(steps / "results")
@@ -1086,27 +1088,27 @@ def _earlier(tmp_path, *, noted: bool) -> tuple[Path, dict[str, bytes]]:
         results.rmdir()
         del manifest["single"]
         (steps / "step.json").write_text(json.dumps({**manifest, "results": None}))
-    return made, whole
+    return folder, whole
 
 
 @pytest.mark.parametrize("noted", [True, False])
 def test_releases_that_an_earlier_version_stored_are_taken_and_not_charged(tmp_path, noted):
-    made, whole = _earlier(tmp_path, noted=noted)
-    with pdprivacy.Ledger(made / kept_ledgers.LEDGER) as ledger:
+    folder, whole = _earlier(tmp_path, noted=noted)
+    with pdprivacy.Ledger(folder / kept_ledgers.LEDGER) as ledger:
         before = ledger.entries("step")
-        found = kept_ledgers.step_of(made)(kept_ledgers.survey(), release_id="2026-05")
+        stored = kept_ledgers.step_of(folder)(kept_ledgers.survey(), release_id="2026-05")
         pd.testing.assert_frame_equal(ledger.entries("step"), before)
-    assert found.keys() == whole.keys()
-    for name, one in found.items():
-        same(one, from_bytes(whole[name]))
-    results = made / "released" / "2026-05"
+    assert stored.keys() == whole.keys()
+    for name, release in stored.items():
+        same(release, from_bytes(whole[name]))
+    results = folder / "released" / "2026-05"
     assert {path.stem: path.read_bytes() for path in results.iterdir()} == whole
 
 
 def test_what_an_earlier_version_stored_is_checked(tmp_path):
-    made, _ = _earlier(tmp_path, noted=False)
-    releases = made / "released" / ".steps" / "2026-05" / "releases"
-    step = kept_ledgers.step_of(made)
+    folder, _ = _earlier(tmp_path, noted=False)
+    releases = folder / "released" / ".steps" / "2026-05" / "releases"
+    step = kept_ledgers.step_of(folder)
 
     def refused(error: type[Exception], words: str) -> None:
         with pytest.raises(error, match=words):
@@ -1121,7 +1123,7 @@ def test_what_an_earlier_version_stored_is_checked(tmp_path):
     (releases / "1.json").write_text(json.dumps({**note, "call": {**note["call"], "epsilon": "9"}}))
     refused(ChangedStepError, "'2026-05/1' was made with another 'epsilon'")
     (releases / "1.json").write_text(json.dumps(note))
-    shutil.copytree(made / "released", tmp_path / "released")
+    shutil.copytree(folder / "released", tmp_path / "released")
     step = kept_ledgers.step_of(tmp_path)
     refused(StepError, "another ledger, or an older copy")
 
@@ -1225,15 +1227,15 @@ def test_what_a_ledger_cannot_store_is_stored_in_the_folder(pipeline, ages, monk
         with pytest.raises(RuntimeError, match="the network went away"):
             step(ages, release_id="a")
         assert pipeline.answered == [True]
-        made = step(ages, release_id="a")
+        results = step(ages, release_id="a")
     assert (pipeline.charged, pipeline.answered) == (["a/1", "a/2"], [True, True])
-    same(made["age"], pipeline.seen["age"])
+    same(results["age"], pipeline.seen["age"])
     assert not (pipeline.folder / "budget.db-answers").exists()
     monkeypatch.setattr(pdprivacy.ledger.budget, "MOST_ANSWER", 1000)
     large = pipeline.step()(ages, release_id="b")
     shutil.rmtree(pipeline.to / "b")
-    for name, one in pipeline.step()(ages, release_id="b").items():
-        same(one, large[name])
+    for name, result in pipeline.step()(ages, release_id="b").items():
+        same(result, large[name])
     assert pipeline.spent == 1.6
 
 
@@ -1295,11 +1297,11 @@ def monthly(private):
 
 monthly(pd.DataFrame({"age": [31, 54]}), release_id="a")
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, str(tmp_path)],
         capture_output=True, encoding="utf-8", timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert (tmp_path / "a" / "result.parquet").is_file()
 
 
@@ -1370,17 +1372,17 @@ def test_tables_with_null_columns_are_stored_and_read(pipeline, columns, count):
             "counts": private.dp.crosstab("ill", columns, **words),
         }
 
-    made = pipeline.step(body, schema=NULLABLE, epsilon=3)(frame, release_id="a")
+    results = pipeline.step(body, schema=NULLABLE, epsilon=3)(frame, release_id="a")
     files = {path.stem: path for path in pipeline.to.rglob("*.parquet")}
-    assert set(made) == set(files)
-    for name, released in made.items():
+    assert set(results) == set(files)
+    for name, released in results.items():
         back = pdprivacy.read_release(files[name])
         assert back.columns.equals(released.columns)
         assert any(
             pd.isna(back.columns.get_level_values(level)).any() for level in range(back.columns.nlevels)
         )
-        for one in (back, released):
-            released.dp.schema().validate(one)
+        for table in (back, released):
+            released.dp.schema().validate(table)
 
 
 # ------------------------------------------------------------------ the decorator
@@ -1483,9 +1485,9 @@ def test_a_second_run_is_told_of_the_first(pipeline, ages):
 
 def test_a_finished_step_is_read_by_many_at_once(pipeline, ages):
     step = pipeline.step()
-    made = step(ages, release_id="a")
+    results = step(ages, release_id="a")
     with pdprivacy.step.folder.Folder(pipeline.to, "a").locked():
-        same(step(ages, release_id="a")["age"], made["age"])
+        same(step(ages, release_id="a")["age"], results["age"])
         with pytest.raises(ChangedStepError):
             step(ages, by="health", release_id="a")
 
@@ -1644,13 +1646,13 @@ def stories(tmp_path_factory):
     if not hasattr(os, "fork"):
         pytest.skip("processes are forked")
     folder = tmp_path_factory.mktemp("stories")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROCESS, str(folder)],
         capture_output=True, encoding="utf-8", timeout=600, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    return {name: (folder / name, [tuple(one) for one in story]) for name, story in told.items()}
+    assert process.returncode == 0, process.stderr
+    recorded = json.loads(process.stdout.splitlines()[-1])
+    return {name: (folder / name, [tuple(event) for event in story]) for name, story in recorded.items()}
 
 
 def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
@@ -1664,19 +1666,21 @@ def check_story(folder: Path, story: list[tuple[str, int]]) -> dict[str, int]:
     for path in (folder / "released").rglob("*.parquet"):
         released = pdprivacy.read_release(path)  # which verifies it
         stored[path.parent.name].append(released.attrs["dp"]["release_id"])
-    held = [one for numbers in stored.values() for one in numbers]
-    assert len(set(held)) == len(held)
+    stored_ids = [identifier for numbers in stored.values() for identifier in numbers]
+    assert len(set(stored_ids)) == len(stored_ids)
     records = ledger.chain.rows(ledger.chain.head())
     answers = {str(row.release).partition("\n")[0] for row in records if row.kind == "answer"}
     assert set(entries["release_id"][entries["answered"]]) == answers
-    assert set(held) <= answers
+    assert set(stored_ids) <= answers
     last = dict(story)
     for release_id, code in last.items():
         if code == 0:
             assert spent[release_id] == 1
             assert sorted(stored[release_id]) == [f"{release_id}/{number}" for number in (1, 2)]
         if code == 3:  # lost, and told: one release, charged and neither stored nor answered
-            lost = [one for one in entries["release_id"] if one.startswith(f"{release_id}/")]
+            lost = [
+                identifier for identifier in entries["release_id"] if identifier.startswith(f"{release_id}/")
+            ]
             assert len(set(lost) - answers) == 1
     ledger.audit()
     ledger.close()

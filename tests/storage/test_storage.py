@@ -35,16 +35,16 @@ PANDAS_2 = pd.__version__.startswith("2.")
 def bits(released):
     """All numbers to the last bit, but for those of NaN, of which a release has one."""
     frame = released.to_frame() if isinstance(released, pd.Series) else released
-    found = []
-    for place in range(frame.shape[1]):
-        column = frame.iloc[:, place]
+    encoded = []
+    for position in range(frame.shape[1]):
+        column = frame.iloc[:, position]
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
             numbers = column.to_numpy(copy=True)
             numbers[np.isnan(numbers)] = np.nan if numbers.dtype.kind == "f" else numbers[:0]
-            found.append(numbers.tobytes())
+            encoded.append(numbers.tobytes())
         else:
-            found.append(list(map(repr, column.tolist())))
-    return found
+            encoded.append(list(map(repr, column.tolist())))
+    return encoded
 
 
 def same(back, released):
@@ -55,10 +55,10 @@ def same(back, released):
         assert type(back.name) is type(released.name)
     else:
         assert_frame_equal(back, released, check_exact=True)
-    for one, other in zip(back.axes, released.axes, strict=True):
-        assert type(one) is type(other)
-        assert [type(name) for name in one.names] == [type(name) for name in other.names]
-        assert [type(label) for label in one] == [type(label) for label in other]
+    for first, second in zip(back.axes, released.axes, strict=True):
+        assert type(first) is type(second)
+        assert [type(name) for name in first.names] == [type(name) for name in second.names]
+        assert [type(label) for label in first] == [type(label) for label in second]
     assert bits(back) == bits(released)
     assert back.attrs == released.attrs
     assert back.dp.verify() is True
@@ -139,8 +139,8 @@ def released(draw):
     rows, width = draw(st.integers(1, 4)), draw(st.integers(0, 3))
 
     def axis(length):
-        found = AXES[draw(st.sampled_from(sorted(AXES)))](length)
-        return found.set_names([draw(NAMES) for _ in range(found.nlevels)])
+        labels = AXES[draw(st.sampled_from(sorted(AXES)))](length)
+        return labels.set_names([draw(NAMES) for _ in range(labels.nlevels)])
 
     def column():
         dtype = draw(st.sampled_from(sorted(VALUES)))
@@ -176,26 +176,26 @@ def test_every_kind_of_labels_is_read_as_it_was(tmp_path, suffix, axis):
 def test_a_file_is_replaced_and_others_are_left(private, tmp_path):
     first, second = private.dp.mean("age", epsilon=1), private.dp.crosstab("region", "health", epsilon=1)
     (tmp_path / "other.csv").write_text("mine")
-    for one in (first, second):
-        same(saved(one, tmp_path / "r.csv"), one)
+    for released in (first, second):
+        same(saved(released, tmp_path / "r.csv"), released)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.csv", "r.csv", "r.csv" + BESIDE]
     assert (tmp_path / "other.csv").read_text() == "mine"
 
 
 def test_a_format_may_be_named(private, tmp_path):
-    one = private.dp.mean("age", epsilon=1)
-    same(saved(one, tmp_path / "release", format="json"), one)
-    same(saved(one, str(tmp_path / "MEAN.JSON")), one)
-    assert json.loads((tmp_path / "release").read_text())["dp"] == one.attrs["dp"]
+    released = private.dp.mean("age", epsilon=1)
+    same(saved(released, tmp_path / "release", format="json"), released)
+    same(saved(released, str(tmp_path / "MEAN.JSON")), released)
+    assert json.loads((tmp_path / "release").read_text())["dp"] == released.attrs["dp"]
     with pytest.raises(ParameterError, match=r"end in \.parquet, \.csv, \.csv\.gz, \.json or \.json\.gz"):
         pdprivacy.read_release(tmp_path / "release")
 
 
 @PARQUET
 def test_a_parquet_file_of_any_name_is_known_by_its_content(private, tmp_path):
-    one = private.dp.mean("age", epsilon=1)
-    one.dp.save(tmp_path / "release", format="parquet")
-    same(pdprivacy.read_release(tmp_path / "release"), one)
+    released = private.dp.mean("age", epsilon=1)
+    released.dp.save(tmp_path / "release", format="parquet")
+    same(pdprivacy.read_release(tmp_path / "release"), released)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
@@ -248,32 +248,32 @@ CHANGED = ["mean", "margins", "table of four", "mode", "truth values"]
 @pytest.mark.parametrize("name", CHANGED)
 @pytest.mark.parametrize("suffix", TEXTS)
 def test_no_part_of_the_metadata_or_of_json_can_be_changed(private, tmp_path, name, suffix):
-    one = RELEASES[name](private.dp)
+    released = RELEASES[name](private.dp)
     path = tmp_path / f"r{suffix}"
-    one.dp.save(path)
+    released.dp.save(path)
     changed = path if suffix == ".json" else tmp_path / f"r.csv{BESIDE}"
     whole = json.loads(changed.read_text())
-    for place in leaves(whole):
-        held = copy.deepcopy(whole)
-        inner = held
-        for key in place[:-1]:
+    for leaf in leaves(whole):
+        altered = copy.deepcopy(whole)
+        inner = altered
+        for key in leaf[:-1]:
             inner = inner[key]
-        inner[place[-1]] = other(inner[place[-1]])
-        changed.write_text(json.dumps(held))
+        inner[leaf[-1]] = other(inner[leaf[-1]])
+        changed.write_text(json.dumps(altered))
         refused(path)
     for part in ("dp", "dp_shape"):
         changed.write_text(json.dumps({key: value for key, value in whole.items() if key != part}))
         refused(path, "no JSON of a release")
     changed.write_text(json.dumps(whole))
-    same(pdprivacy.read_release(path), one)
+    same(pdprivacy.read_release(path), released)
 
 
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", CHANGED)
 def test_no_cell_of_a_csv_file_can_be_changed(private, tmp_path, name):
-    one = RELEASES[name](private.dp)
+    released = RELEASES[name](private.dp)
     path = tmp_path / "r.csv"
-    one.dp.save(path)
+    released.dp.save(path)
     whole = list(csv.reader(io.StringIO(path.read_text())))
 
     def write(grid):
@@ -293,15 +293,15 @@ def test_no_cell_of_a_csv_file_can_be_changed(private, tmp_path, name):
         write(grid)
         refused(path)
     write(whole)  # other line endings, and the same cells
-    same(pdprivacy.read_release(path), one)
+    same(pdprivacy.read_release(path), released)
 
 
 @PARQUET
 @pytest.mark.parametrize("name", ["mean", "margins"])
 def test_a_changed_parquet_file_is_told(private, tmp_path, name):
     path = tmp_path / "r.parquet"
-    one = RELEASES[name](private.dp)
-    one.dp.save(path)
+    released = RELEASES[name](private.dp)
+    released.dp.save(path)
     for change in ("number", "metadata", "label", "kind"):
         frame = pd.read_parquet(path)
         if change == "number":
@@ -314,7 +314,7 @@ def test_a_changed_parquet_file_is_told(private, tmp_path, name):
             frame.attrs["dp_shape"]["series"] ^= True
         frame.to_parquet(tmp_path / "changed.parquet")
         refused(tmp_path / "changed.parquet")
-    same(pdprivacy.read_release(path), one)
+    same(pdprivacy.read_release(path), released)
 
 
 def test_the_two_files_of_csv_belong_together(private, tmp_path):
@@ -325,8 +325,8 @@ def test_the_two_files_of_csv_belong_together(private, tmp_path):
     (tmp_path / ("b.csv" + BESIDE)).replace(beside)
     refused(tmp_path / "a.csv", "does not hold the numbers and labels that were released")
     beside.unlink()
-    said = refused(tmp_path / "a.csv", r"has no file of metadata beside it \(a\.csv\.dp\.json\)")
-    assert "Hint: keep the two files together" in said
+    message = refused(tmp_path / "a.csv", r"has no file of metadata beside it \(a\.csv\.dp\.json\)")
+    assert "Hint: keep the two files together" in message
     same(saved(first, tmp_path / "a.csv"), first)
     refused(beside, "holds the metadata of a CSV file, and no numbers")
 
@@ -344,15 +344,15 @@ DAMAGES = {
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_told_and_shows_no_cell(tmp_path, suffix, damage):
-    one = made([4242.5, 1.0], pd.Index(["CANARYx7", "b"]))
+    released = made([4242.5, 1.0], pd.Index(["CANARYx7", "b"]))
     path = tmp_path / f"r{suffix}"
-    one.dp.save(path)
+    released.dp.save(path)
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    said = refused(path)
-    assert "CANARY" not in said
-    assert "4242" not in said
+    message = refused(path)
+    assert "CANARY" not in message
+    assert "4242" not in message
     if "csv" in suffix:
-        one.dp.save(path)
+        released.dp.save(path)
         beside = tmp_path / f"r{suffix}{BESIDE}"
         beside.write_bytes(DAMAGES[damage](beside.read_bytes()))
         assert "CANARY" not in refused(path, "The file of metadata beside the file .* is damaged")
@@ -366,7 +366,7 @@ def test_what_is_no_unchanged_release_is_not_saved(private, survey, tmp_path, su
     table = private.dp.crosstab("region", "health", epsilon=1)
     changed = table.copy()
     changed.iloc[0, 0] += 1
-    for thing, words in (
+    for source, words in (
         (changed, "not those that were released, and are not saved as a release"),
         (table.rename(columns={"yes": "maybe"}), "not those that were released"),
         (private.dp.quality(), "CONFIDENTIAL: it is no release, and is not saved"),
@@ -380,13 +380,13 @@ def test_what_is_no_unchanged_release_is_not_saved(private, survey, tmp_path, su
         (private, "carries no release metadata"),
     ):
         with pytest.raises(MetadataError, match=words) as caught:
-            thing.dp.save(tmp_path / f"r{suffix}")
+            source.dp.save(tmp_path / f"r{suffix}")
         assert caught.value.hint
     assert list(tmp_path.iterdir()) == []
 
 
 def test_paths_and_formats_are_checked(private, tmp_path):
-    one = private.dp.mean("age", epsilon=1)
+    released = private.dp.mean("age", epsilon=1)
     for path, words in (
         ("mean.xlsx", r"must end in \.parquet.*\(got 'mean\.xlsx'\)"),
         ("mean", r"must end in \.parquet"),
@@ -397,14 +397,14 @@ def test_paths_and_formats_are_checked(private, tmp_path):
         (tmp_path / "no" / "mean.csv", r"'path' cannot be written: No such file or directory\. Nothing was"),
     ):
         with pytest.raises(ParameterError, match=words):
-            one.dp.save(path)
-    for wanted in ("pickle", 3, ["csv"]):
-        for call in (one.dp.save, pdprivacy.read_release):
+            released.dp.save(path)
+    for kind in ("pickle", 3, ["csv"]):
+        for call in (released.dp.save, pdprivacy.read_release):
             with pytest.raises(ParameterError, match="'format' must be one of"):
-                call(tmp_path / "mean.csv", format=wanted)
+                call(tmp_path / "mean.csv", format=kind)
     (tmp_path / "mean.json").mkdir()
     with pytest.raises(ParameterError, match="'path' cannot be written"):
-        one.dp.save(tmp_path / "mean.json")
+        released.dp.save(tmp_path / "mean.json")
     assert [path.name for path in tmp_path.iterdir()] == ["mean.json"]
 
 
@@ -435,12 +435,12 @@ def test_two_files_of_which_one_was_replaced_are_told(private, tmp_path, monkeyp
     first, second = (private.dp.mean("age", epsilon=1) for _ in range(2))
     path = tmp_path / "r.csv"
     first.dp.save(path)
-    replace, done = os.replace, []
+    replace, replaced = os.replace, []
 
     def once(*paths):
-        if done:
+        if replaced:
             raise OSError(5, "Input/output error")
-        done.append(replace(*paths))
+        replaced.append(replace(*paths))
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", once)
@@ -451,13 +451,13 @@ def test_two_files_of_which_one_was_replaced_are_told(private, tmp_path, monkeyp
 
 
 def test_without_arrow_text_is_saved_and_parquet_is_not(private, tmp_path, monkeypatch):
-    one = private.dp.mean("age", epsilon=1)
+    released = private.dp.mean("age", epsilon=1)
     monkeypatch.setattr(pdprivacy.storage, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "pdprivacy\[parquet\]"'):
-        one.dp.save(tmp_path / "r.parquet")
+        released.dp.save(tmp_path / "r.parquet")
     assert list(tmp_path.iterdir()) == []
-    same(saved(one, tmp_path / "r.csv"), one)
-    same(saved(one, tmp_path / "r.json"), one)
+    same(saved(released, tmp_path / "r.csv"), released)
+    same(saved(released, tmp_path / "r.json"), released)
 
 
 def test_labels_that_no_file_can_hold_are_refused(tmp_path):
@@ -476,9 +476,9 @@ def test_labels_that_no_file_can_hold_are_refused(tmp_path):
 @pytest.mark.full(keep=8)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_pickle_of_pandas_is_the_release(private, tmp_path, name):
-    one = RELEASES[name](private.dp)
-    one.to_pickle(tmp_path / "r.pkl")
-    same(pd.read_pickle(tmp_path / "r.pkl"), one)
+    released = RELEASES[name](private.dp)
+    released.to_pickle(tmp_path / "r.pkl")
+    same(pd.read_pickle(tmp_path / "r.pkl"), released)
     with pytest.raises(ParameterError, match=r"must end in \.parquet.*\nHint: .*pd\.read_pickle"):
         pdprivacy.read_release(tmp_path / "r.pkl")
 
@@ -493,21 +493,21 @@ columns, cells of several types."""
 @pytest.mark.parametrize("name", sorted({*RELEASES} - LOST))
 def test_a_parquet_file_of_pandas_verifies(private, tmp_path, name):
     """A Series as a frame of one column, which the accessor and files take for the Series."""
-    one = RELEASES[name](private.dp)
+    released = RELEASES[name](private.dp)
     path = tmp_path / "r.parquet"
-    frame = one.to_frame() if isinstance(one, pd.Series) else one
+    frame = released.to_frame() if isinstance(released, pd.Series) else released
     assert frame.dp.verify() is True
     frame.to_parquet(path)
     plain = pd.read_parquet(path)
     assert plain.dp.verify() is True
     back = pdprivacy.read_release(path)
-    assert type(back) is type(one)
+    assert type(back) is type(released)
     assert back.dp.verify() is True
-    assert back.attrs == one.attrs
-    assert bits(back) == bits(one)
-    if "below_best" not in one.attrs["dp"]["error"]:
+    assert back.attrs == released.attrs
+    assert bits(back) == bits(released)
+    if "below_best" not in released.attrs["dp"]["error"]:
         for other_ in (plain, back):
-            np.testing.assert_array_equal(other_.dp.interval().to_numpy(), one.dp.interval().to_numpy())
+            np.testing.assert_array_equal(other_.dp.interval().to_numpy(), released.dp.interval().to_numpy())
     assert plain.dp.to_markdown().partition("\n")[2] == back.dp.to_markdown().partition("\n")[2]
     if plain.iloc[:, 0].dtype.kind in "if":
         plain.iloc[0, 0] += 1
@@ -517,33 +517,33 @@ def test_a_parquet_file_of_pandas_verifies(private, tmp_path, name):
 
 
 def test_the_schema_of_a_frame_that_was_a_series_is_that_of_the_series(private):
-    one = private.dp.mean(["age", "family"], epsilon=1, bounding="clamp")
-    frame = one.to_frame()
+    released = private.dp.mean(["age", "family"], epsilon=1, bounding="clamp")
+    frame = released.to_frame()
     schema = frame.dp.schema()
-    assert schema.validate(frame.iloc[:, 0]).tolist() == one.tolist()
-    assert [str(check) for check in schema.checks] == [str(check) for check in one.dp.schema().checks]
+    assert schema.validate(frame.iloc[:, 0]).tolist() == released.tolist()
+    assert [str(check) for check in schema.checks] == [str(check) for check in released.dp.schema().checks]
 
 
 def test_a_frame_of_more_than_the_series_is_changed(private):
-    one = private.dp.mean(["age", "family"], epsilon=1)
-    frame = one.to_frame()
+    released = private.dp.mean(["age", "family"], epsilon=1)
+    frame = released.to_frame()
     assert frame.dp.verify() is True
     frame["again"] = frame.iloc[:, 0]
     assert frame.dp.verify() is False
     table = private.dp.crosstab("region", "health", epsilon=1)
     assert table[["yes"]].dp.verify() is False
-    assert one.to_frame().rename(index={"age": "other"}).dp.verify() is False
+    assert released.to_frame().rename(index={"age": "other"}).dp.verify() is False
 
 
 def test_a_table_of_one_column_is_no_series(private):
     """A released frame keeps its column label: without that it is another release."""
-    one = private.dp.groupby("region").mean(["age"], epsilon=1)
-    assert one.dp.verify() is True
-    if isinstance(one, pd.DataFrame):
-        alone = one.iloc[:, 0]
-        alone.attrs = one.attrs
+    released = private.dp.groupby("region").mean(["age"], epsilon=1)
+    assert released.dp.verify() is True
+    if isinstance(released, pd.DataFrame):
+        alone = released.iloc[:, 0]
+        alone.attrs = released.attrs
         assert alone.dp.verify() is False
-        assert one.rename(columns={"age": "other"}).dp.verify() is False
+        assert released.rename(columns={"age": "other"}).dp.verify() is False
 
 
 # ------------------------------------------------------------------ who reads files
@@ -553,14 +553,14 @@ def test_a_table_of_one_column_is_no_series(private):
 def test_a_report_reads_what_was_saved(private, tmp_path, suffix):
     pytest.importorskip("jinja2")
     for name in ("mean", "margins"):
-        one = RELEASES[name](private.dp)
+        released = RELEASES[name](private.dp)
         path = tmp_path / f"{name}{suffix}"
-        one.dp.save(path)
+        released.dp.save(path)
         of_file, of_object = (
-            pdprivacy.report({"x": given_}, pictures=False).html for given_ in (path, one)
+            pdprivacy.report({"x": given_}, pictures=False).html for given_ in (path, released)
         )  # fmt: skip
         assert of_file.split("<main")[-1][:200] == of_object.split("<main")[-1][:200]
-        assert one.attrs["dp"]["fingerprint"] in of_file
+        assert released.attrs["dp"]["fingerprint"] in of_file
     if suffix == ".csv":
         path.write_text(path.read_text().replace("All", "Sum"))
         with pytest.raises(MetadataError):
@@ -569,17 +569,17 @@ def test_a_report_reads_what_was_saved(private, tmp_path, suffix):
 
 def test_a_file_of_a_step_and_a_saved_one_are_the_same(private):
     pytest.importorskip("pyarrow")
-    one = private.dp.mean("age", epsilon=1)
-    data, _ = pdprivacy.storage.to_bytes(one)
-    same(pdprivacy.storage.from_bytes(data), one)
+    released = private.dp.mean("age", epsilon=1)
+    data, _ = pdprivacy.storage.to_bytes(released)
+    same(pdprivacy.storage.from_bytes(data), released)
 
 
 def test_a_file_without_a_digest_is_read(private):
     """As earlier versions wrote it."""
-    one = private.dp.mean("age", epsilon=1)
-    held = json.loads(storage.write_json(one))
-    del held["dp_shape"]["digest"]
-    same(storage.read_json(json.dumps(held).encode(), "The file"), one)
+    released = private.dp.mean("age", epsilon=1)
+    content = json.loads(storage.write_json(released))
+    del content["dp_shape"]["digest"]
+    same(storage.read_json(json.dumps(content).encode(), "The file"), released)
 
 
 def test_no_path_reaches_an_error_as_a_cell(tmp_path):

@@ -24,7 +24,7 @@ from tests.support.oracle_frames import DATED, DOMAIN, ENGINES, available, frame
 __all__ = ["FILE", "WAYS", "Cell", "computed", "stored"]
 
 FILE = Path(__file__).parents[1] / "oracle" / "capabilities.txt"
-COLUMNS = [one for one in ENGINES if one not in ("nullable", "Arrow-backed")]
+COLUMNS = [engine for engine in ENGINES if engine not in ("nullable", "Arrow-backed")]
 
 Cell = tuple[str, str, str]
 """A verb, a way and an engine."""
@@ -202,8 +202,8 @@ def _stepped(frame: Any, schema: Any, folder: str, call: Any) -> None:
         schema=schema, ledger=where / "ledger.db", name="table", epsilon=100, delta=0.1, to=where / "released"
     )
     def step(private: Any) -> Any:
-        found = _ask(private.dp, *call)
-        return found if "rng" in call[2] and call[0] not in _CURATED else private.dp.count(epsilon=0.1)
+        result = _ask(private.dp, *call)
+        return result if "rng" in call[2] and call[0] not in _CURATED else private.dp.count(epsilon=0.1)
 
     step(frame, release_id=call[0].replace(".", " "))
 
@@ -223,8 +223,8 @@ def _outcome(action: Callable[[], Any]) -> str:
 
 def computed(engine: str, ways: tuple[str, ...] = tuple(WAYS)) -> dict[Cell, str]:
     """The outcome of each verb on an engine, in these ways."""
-    found: dict[Cell, str] = {}
-    made = {setting: protected(engine, setting) for setting in map(setting_of, VERBS)}
+    outcomes: dict[Cell, str] = {}
+    frames = {setting: protected(engine, setting) for setting in map(setting_of, VERBS)}
     with tempfile.TemporaryDirectory() as folder:
         for verb, call in VERBS.items():
             for way in ways:
@@ -233,29 +233,29 @@ def computed(engine: str, ways: tuple[str, ...] = tuple(WAYS)) -> dict[Cell, str
                     place.mkdir()
                     frame = frame_of(engine, setting_of(verb))
                     schema = DATED if setting_of(verb) == "dates" else DOMAIN
-                    found[verb, way, engine] = _outcome(
+                    outcomes[verb, way, engine] = _outcome(
                         lambda place=place, call=call, frame=frame, schema=schema: _stepped(
                             frame, schema, str(place), call
                         )
                     )
                 else:
-                    of = made[setting_of(verb)].dp
-                    found[verb, way, engine] = _outcome(
+                    of = frames[setting_of(verb)].dp
+                    outcomes[verb, way, engine] = _outcome(
                         lambda way=way, of=of, call=call: WAYS[way](of, *call)
                     )
-                assert folder not in found[verb, way, engine]
-    return found
+                assert folder not in outcomes[verb, way, engine]
+    return outcomes
 
 
 def stored() -> dict[Cell, str]:
     """The outcome of each cell, as the file says."""
-    found = {}
+    outcomes = {}
     for line in FILE.read_text(encoding="utf-8").splitlines() if FILE.exists() else ():
         verb, ways, engines, outcome = line.split(" | ", 3)
         for way in ways.split(", "):
             for engine in engines.split(", "):
-                found[verb, way, engine] = outcome
-    return found
+                outcomes[verb, way, engine] = outcome
+    return outcomes
 
 
 def _lines(cells: dict[Cell, str]) -> Iterator[str]:
@@ -278,24 +278,24 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engines", nargs="*", help=", ".join(COLUMNS))
     parser.add_argument("--write", action="store_true", help="write what is found into the file")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     every: dict[Cell, str] = {}
     if not spark.missing():
         spark.session()
-    for engine in asked.engines or COLUMNS:
+    for engine in options.engines or COLUMNS:
         if available(engine):
             every |= computed(engine)
             print(f"{engine}: {len(every)} cells so far", flush=True)
         else:
             print(f"{engine}: not here")
-    told = stored()
-    if asked.write:
-        verbs = {cell: text for cell, text in told.items() if cell[0] in VERBS}
+    expected = stored()
+    if options.write:
+        verbs = {cell: text for cell, text in expected.items() if cell[0] in VERBS}
         FILE.write_text("\n".join(_lines(verbs | every)) + "\n", encoding="utf-8")
         return 0
-    wrong = {cell: text for cell, text in every.items() if told.get(cell) != text}
+    wrong = {cell: text for cell, text in every.items() if expected.get(cell) != text}
     for cell, text in wrong.items():
-        print(" | ".join(cell), f"\n  was: {told.get(cell)}\n  is:  {text}")
+        print(" | ".join(cell), f"\n  was: {expected.get(cell)}\n  is:  {text}")
     return int(bool(wrong))
 
 

@@ -53,25 +53,25 @@ class Moved:
     def between(cls, parts: tuple[Part, ...], read: list[list[list[int]]], pairs: Any) -> Moved:
         """The same as to ``see`` every pair of what was read, all at once."""
         moved = cls.none(parts)
-        for place in range(len(parts)):
-            table = np.array([one[place] for one in read], dtype=object)
+        for index in range(len(parts)):
+            table = np.array([answers[index] for answers in read], dtype=object)
             largest = max(map(abs, table.ravel().tolist()), default=0)
             if 4 * largest**2 * max(table.shape[1], 1) < 2**63:  # otherwise integers of Python
                 table = table.astype(np.int64)
             steps = np.abs(table[pairs[:, 0]] - table[pairs[:, 1]])
             if steps.size:
-                moved.numbers[place] = int((steps != 0).sum(axis=1).max())
-                moved.l1[place] = int(steps.sum(axis=1).max())
-                moved.l2_squared[place] = int((steps * steps).sum(axis=1).max())
+                moved.numbers[index] = int((steps != 0).sum(axis=1).max())
+                moved.l1[index] = int(steps.sum(axis=1).max())
+                moved.l2_squared[index] = int((steps * steps).sum(axis=1).max())
         return moved
 
-    def see(self, one: list[list[int]], other: list[list[int]]) -> None:
-        for place, (first, second) in enumerate(zip(one, other, strict=True)):
+    def see(self, left: list[list[int]], right: list[list[int]]) -> None:
+        for index, (first, second) in enumerate(zip(left, right, strict=True)):
             steps = [a - b for a, b in zip(first, second, strict=True) if a != b]
             if steps:
-                self.numbers[place] = max(self.numbers[place], len(steps))
-                self.l1[place] = max(self.l1[place], sum(map(abs, steps)))
-                self.l2_squared[place] = max(self.l2_squared[place], sum(step * step for step in steps))
+                self.numbers[index] = max(self.numbers[index], len(steps))
+                self.l1[index] = max(self.l1[index], sum(map(abs, steps)))
+                self.l2_squared[index] = max(self.l2_squared[index], sum(step * step for step in steps))
 
 
 def check_claims(parts: tuple[Part, ...], moved: Moved, where: Any = "") -> None:

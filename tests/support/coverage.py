@@ -70,8 +70,8 @@ class Case:
 
 
 def _by(data: pd.DataFrame, how: str) -> pd.DataFrame:
-    found = getattr(data.groupby("g")[["x", "z"]], how)()
-    return found.reindex(list("abcd"))
+    aggregated = getattr(data.groupby("g")[["x", "z"]], how)()
+    return aggregated.reindex(list("abcd"))
 
 
 def _pooled(data: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
@@ -233,7 +233,7 @@ def coverage(
         options["delta"] = 1e-6 * draws if not case.name.startswith("combine") else 1e-6
     if case.name.startswith("combine"):
         ends = [case.call(dp, epsilon=epsilon, bounding=bounding, rng=rng, **options) for _ in range(draws)]
-        lower, upper = (np.array([one[side] for one in ends]) for side in ("lower", "upper"))
+        lower, upper = (np.array([end[side] for end in ends]) for side in ("lower", "upper"))
     else:
         released = case.call(
             dp, epsilon=epsilon * draws, bounding=bounding, releases=draws, rng=rng, **options
@@ -255,15 +255,15 @@ def coverage(
 DATA = ((20, "spread"), (20, "constant"), (1000, "spread"), (1000, "near a bound"))
 
 
-def grid(place: int, draws: int, every: bool = False, seed: int = 7) -> list[dict[str, Any]]:
+def grid(index: int, draws: int, every: bool = False, seed: int = 7) -> list[dict[str, Any]]:
     """The combinations of one case: mechanisms and epsilons take turns, or ``every`` pair is drawn."""
-    case, found = CASES[place], []
+    case, rows = CASES[index], []
     pairs = list(itertools.product(case.mechanisms, EPSILONS))
     for turn, (scope, data, bounding) in enumerate(itertools.product(case.scopes, DATA, case.boundings)):
         # A step further after each 3, so that every bounding meets every epsilon.
         for mechanism, epsilon in pairs if every else [pairs[(turn + turn // 3) % len(pairs)]]:
             covered, half = coverage(case, data, scope, bounding, mechanism, epsilon, draws, seed)
-            found.append(
+            rows.append(
                 {
                     "release": case.name,
                     "neighbors": scope,
@@ -277,4 +277,4 @@ def grid(place: int, draws: int, every: bool = False, seed: int = 7) -> list[dic
                     "short": covered < LEVEL - 3 * math.sqrt(LEVEL * (1 - LEVEL) / draws),
                 }
             )
-    return found
+    return rows

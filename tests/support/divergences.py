@@ -28,7 +28,7 @@ def truncated_hockey_stick(
     It is the largest sum of p - e^epsilon q over a set of outcomes. The noise has ``cdf`` and ``logpdf``;
     -logpdf is convex, so that the ratio of the densities is monotone and the best set a half line.
     """
-    masses = [noise.cdf(high - place) - noise.cdf(low - place) for place in (here, there)]
+    masses = [noise.cdf(high - center) - noise.cdf(low - center) for center in (here, there)]
     if min(masses) <= 0:
         return 0.0
 
@@ -42,7 +42,7 @@ def truncated_hockey_stick(
         return 0.0
     start = ends[0] if above(ends[0]) >= 0 else optimize.brentq(above, *ends, xtol=1e-13 * (high - low))
     p, q = (
-        abs(noise.cdf(ends[1] - place) - noise.cdf(start - place)) / whole
-        for place, whole in zip((here, there), masses, strict=True)
+        abs(noise.cdf(ends[1] - center) - noise.cdf(start - center)) / whole
+        for center, whole in zip((here, there), masses, strict=True)
     )
     return float(p - math.exp(epsilon) * q)

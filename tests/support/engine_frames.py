@@ -63,8 +63,10 @@ def numpy_pandas(table: Any, *, objects: bool = False) -> pd.DataFrame:
     }
 
     def dtype(kind: Any) -> Any:
-        kept = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
-        return pd.ArrowDtype(kind) if not objects and any(of(kind) for of in kept) else nullable.get(kind)
+        predicates = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
+        return (
+            pd.ArrowDtype(kind) if not objects and any(of(kind) for of in predicates) else nullable.get(kind)
+        )
 
     frame = table.to_pandas(types_mapper=dtype)
     plain = [name for name in frame if frame[name].dtype.kind in "iub" and not frame[name].isna().any()]

@@ -29,7 +29,7 @@ RNG = np.random.default_rng(11)
 
 
 def some_null(cells: list[Any]) -> list[Any]:
-    return [None if place % 7 == 3 else cell for place, cell in enumerate(cells)]
+    return [None if position % 7 == 3 else cell for position, cell in enumerate(cells)]
 
 
 WHOLE = RNG.integers(0, 21, ROWS).tolist()

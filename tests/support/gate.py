@@ -32,7 +32,7 @@ def drawn(
     )
     call = Call("a statistic", Request(1, mechanism="laplace"), rng=rng)
     return execute(
-        Release(facts, call, label, task, AnswerLabels(pd.Index([])), lambda _, found: (found, None))
+        Release(facts, call, label, task, AnswerLabels(pd.Index([])), lambda _, outcomes: (outcomes, None))
     )
 
 
@@ -58,15 +58,15 @@ def measured(
     unit: Unit | None = None,
 ) -> list[Measured]:
     """The releases of a statistic."""
-    found = drawn(NoisyNumbers(statistic, request), engine, budget, label, rng, unit)
-    price = found.price
+    draws = drawn(NoisyNumbers(statistic, request), engine, budget, label, rng, unit)
+    price = draws.price
     return [
-        Measured(price.parts, price.mechanisms, noisy, price.cost, found.seeded, found.entry)
-        for noisy in found.outcomes[0]
+        Measured(price.parts, price.mechanisms, noisy, price.cost, draws.seeded, draws.entry)
+        for noisy in draws.outcomes[0]
     ]
 
 
-def selected(choices: Sequence[Any], engine: Any, budget: Any, asked: Any, rng: Any) -> list[Any]:
+def selected(choices: Sequence[Any], engine: Any, budget: Any, request: Any, rng: Any) -> list[Any]:
     """The selection of each release of each choice."""
-    found = drawn(Selections(tuple(choices), asked), engine, budget, rng=rng)
-    return [tuple(one) for one in zip(*found.outcomes, strict=True)]
+    draws = drawn(Selections(tuple(choices), request), engine, budget, rng=rng)
+    return [tuple(outcome) for outcome in zip(*draws.outcomes, strict=True)]

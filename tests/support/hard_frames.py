@@ -34,7 +34,7 @@ def plain(**columns: Any) -> pa.Table:
 
 NUMBER = Column("x", "float", True, lower=-3.0, upper=10.0)
 PLACED = Column("x", "float", True, lower=-3.0, upper=10.0, bins=(-50.0, 0.0, 2.5, 1000.0))
-TENTHS = Column("x", "float", lower=-1.0, upper=1.5, bins=tuple(place / 10 for place in range(-10, 16)))
+TENTHS = Column("x", "float", lower=-1.0, upper=1.5, bins=tuple(number / 10 for number in range(-10, 16)))
 LETTER = Column("g", "category", True, categories=("b", "a"))
 LETTERS = Column("g", "category", categories=("b", "a"))
 RANGE = Column("n", "integer", True, lower=1, upper=9)
@@ -65,7 +65,7 @@ READ: dict[str, tuple[pa.Table, list[Column]]] = {
     "nulls, NaN, infinities, -0.0, subnormals": (everyday(12), BASICS),
     "bins and labels without nulls": (everyday(12), [PLACED, LETTERS, SOME, TRUTH]),
     "even bins that are no whole numbers": (
-        plain(x=pa.array([place / 10 for place in range(-20, 20)]), g=pa.array(["a", "c"] * 20)),
+        plain(x=pa.array([number / 10 for number in range(-20, 20)]), g=pa.array(["a", "c"] * 20)),
         [TENTHS, LETTER],
     ),
     "one value": (everyday(12), [Column("x", "float", True, lower=5.0, upper=5.0), LETTER]),
@@ -238,7 +238,7 @@ DOMAIN = Domain((X, Y, N, G, K, H, S))
 def table_of(rows: int = 24, **columns: Any) -> Any:
     """A frame that meets the declaration, with these columns in the place of its own."""
     rng = np.random.default_rng(5)
-    found = {
+    defaults = {
         "x": pa.array(rng.uniform(-3, 10, rows)),
         "y": pa.array(rng.uniform(-1, 1.5, rows)),
         "n": pa.array(rng.integers(1, 10, rows)),
@@ -247,7 +247,7 @@ def table_of(rows: int = 24, **columns: Any) -> Any:
         "h": pa.array(rng.random(rows) < 0.5),
         "s": pa.array(rng.choice(["no", "yes"], rows).tolist(), pa.string()),
     }
-    return pa.table({**found, **columns})
+    return pa.table({**defaults, **columns})
 
 
 def cells(values: list[Any], kind: Any = None, rows: int = 24) -> Any:

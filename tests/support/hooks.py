@@ -40,7 +40,7 @@ class Listener(Protocol):
     def selects(self, choice: Selection) -> int | None:
         """The place of the candidate to take in place of a random one; None for a random one."""
 
-    def selected(self, place: int) -> None: ...
+    def selected(self, position: int) -> None: ...
     def throws(self, coins: Coins) -> np.ndarray | None:
         """The coins to take in place of random coins; None for random ones."""
 
@@ -119,7 +119,9 @@ def _calibrating(own: Any, state: dict[str, Any]) -> Any:
     def calibrate(parts: Any, request: Any) -> Any:
         mechanisms = own(parts, request)
         # with the mechanism itself, so that no other one has its id
-        state["parts"] |= {id(one): (part, one) for part, one in zip(parts, mechanisms, strict=True)}
+        state["parts"] |= {
+            id(mechanism): (part, mechanism) for part, mechanism in zip(parts, mechanisms, strict=True)
+        }
         return mechanisms
 
     return calibrate
@@ -157,8 +159,8 @@ def _drawing(own: Any, law: Any, state: dict[str, Any], listener: Listener) -> A
     def draw(*args: Any) -> Any:
         assert state["part"] is not None, "noise that is added to nothing known"
         drawn, size, distances = law(*args[:-1])
-        taken = listener.draws(_draw(drawn, size, distances, *state["part"]))
-        steps = own(*args) if taken is None else np.array(taken, np.int64)
+        override = listener.draws(_draw(drawn, size, distances, *state["part"]))
+        steps = own(*args) if override is None else np.array(override, np.int64)
         assert len(steps) == size
         listener.drew(steps.tolist())
         return steps
@@ -174,8 +176,8 @@ def _draw(law: Law, size: int, distances: Any, whole: Any, part: Any, mechanism:
         below, above = (_finite(side) for side in distances)
         if limits is not None:
             centers = [
-                _center(number, one, other, *ends)
-                for number, one, other, ends in zip(
+                _center(number, lower, upper, *ends)
+                for number, lower, upper, ends in zip(
                     centers, below, above, _ends(limits, mechanism.grid, size), strict=True
                 )
             ]
@@ -206,7 +208,7 @@ def _finite(side: Any) -> list[int | None]:
 
 def _ends(limits: Any, grid: Fraction, size: int) -> list[tuple[int | None, int | None]]:
     lower, upper = (np.broadcast_to(np.asarray(limit, object), (size,)).tolist() for limit in limits)
-    return [(first_step(one, grid), last_step(other, grid)) for one, other in zip(lower, upper, strict=True)]
+    return [(first_step(low, grid), last_step(high, grid)) for low, high in zip(lower, upper, strict=True)]
 
 
 def _center(number: int, below: int | None, above: int | None, low: int | None, high: int | None) -> int:
@@ -228,10 +230,10 @@ def _selecting(own: Any, listener: Listener) -> Any:
         choice = Selection(
             self.name, self.steps, self.sensitivity, self.monotone, 1, starts, (1,) * len(numbers), numbers
         )
-        taken = listener.selects(choice)
-        place = own(self, scores, source) if taken is None else taken
-        listener.selected(int(place))
-        return int(place)
+        override = listener.selects(choice)
+        position = own(self, scores, source) if override is None else override
+        listener.selected(int(position))
+        return int(position)
 
     return select
 
@@ -254,22 +256,22 @@ def _nearing(own: Any, state: dict[str, Any]) -> Any:
 
 def _weighing(own: Any, state: dict[str, Any]) -> Any:
     def weights(self: Any, lengths: Any, deficits: Any, parts: int = 1, rest: Any = None) -> Any:
-        made = own(self, lengths, deficits, parts, rest)
+        result = own(self, lengths, deficits, parts, rest)
         if isinstance(state["runs"], list):
             starts, sizes, far, near = state["runs"]
-            held = [place for place, size in enumerate(sizes) if size]
+            nonempty = [position for position, size in enumerate(sizes) if size]
             choice = Selection(
                 self.name,
                 self.steps,
                 self.sensitivity,
                 self.monotone,
                 parts,
-                tuple(starts[place] for place in held),
-                tuple(sizes[place] for place in held),
-                tuple(-far[place] for place in held),
+                tuple(starts[position] for position in nonempty),
+                tuple(sizes[position] for position in nonempty),
+                tuple(-far[position] for position in nonempty),
             )
             state["runs"] = (choice, near)
-        return made
+        return result
 
     return weights
 
@@ -279,15 +281,15 @@ def _weighted(own: Any, state: dict[str, Any], listener: Listener) -> Any:
         if not isinstance(state["runs"], tuple):
             return own(self, source)
         choice, near = state["runs"]
-        taken = listener.selects(choice)
-        if taken is None:
-            place = own(self, source)
+        override = listener.selects(choice)
+        if override is None:
+            position = own(self, source)
         else:
-            held = np.flatnonzero(near.lengths > 0)
-            place = int(held[np.argmin(near.deficits[held])])
+            nonempty = np.flatnonzero(near.lengths > 0)
+            position = int(nonempty[np.argmin(near.deficits[nonempty])])
             state["first"] = True  # the first step of the run is taken
-        listener.selected(place)
-        return place
+        listener.selected(position)
+        return position
 
     return draw
 
@@ -296,24 +298,24 @@ def _weighted(own: Any, state: dict[str, Any], listener: Listener) -> Any:
 
 
 def _thrown(coins: Coins, own: Any, listener: Listener) -> Any:
-    found = listener.throws(coins)
-    return own() if found is None else found
+    override = listener.throws(coins)
+    return own() if override is None else override
 
 
 def _packed(own: Any, count: int, axes: int, source: Any, listener: Listener) -> Any:
-    found = listener.throws(Coins("centres", count, (axes,)))
-    return own(count, axes, source) if found is None else (found, 0.0)
+    override = listener.throws(Coins("centres", count, (axes,)))
+    return own(count, axes, source) if override is None else (override, 0.0)
 
 
 def _charging(own: Any, listener: Listener) -> Any:
     def charge(self: Any, cost: Any, label: str, mechanism: str = "", **more: Any) -> Any:
         entry = own(self, cost, label, mechanism, **more)
-        told = []
+        events = []
         for event, times in entry.events:
             gaussian = event.noise and (event.noise.multiplier, event.noise.l0_sensitivity, event.noise.steps)
-            told.append(Event(*_loss(event.loss), times, gaussian, event.group is not None))
+            events.append(Event(*_loss(event.loss), times, gaussian, event.group is not None))
         listener.charged(
-            Charge(*_loss(cost), more.get("count", 1), label, mechanism, tuple(told), self.of_group)
+            Charge(*_loss(cost), more.get("count", 1), label, mechanism, tuple(events), self.of_group)
         )
         return entry
 

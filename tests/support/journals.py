@@ -15,13 +15,13 @@ def hot_journal(before: bytes, after: bytes) -> bytes:
     """
     size = int.from_bytes(before[16:18], "big")
     pages = [before[start : start + size] for start in range(0, len(before), size)]
-    changed = [place for place, page in enumerate(pages) if after[place * size :][:size] != page]
+    changed = [index for index, page in enumerate(pages) if after[index * size :][:size] != page]
     numbers = (len(changed), NONCE, len(pages), 512, size)
     header = MAGIC + b"".join(number.to_bytes(4, "big") for number in numbers)
     records = (
-        (place + 1).to_bytes(4, "big")
-        + pages[place]
-        + ((NONCE + sum(pages[place][size - 200 : 0 : -200])) % 2**32).to_bytes(4, "big")
-        for place in changed
+        (index + 1).to_bytes(4, "big")
+        + pages[index]
+        + ((NONCE + sum(pages[index][size - 200 : 0 : -200])) % 2**32).to_bytes(4, "big")
+        for index in changed
     )
     return header.ljust(512, b"\0") + b"".join(records)

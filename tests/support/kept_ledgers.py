@@ -42,7 +42,7 @@ def survey() -> pd.DataFrame:
             "age": [31, 54, 27, 39, 61, 18] * 5,
             "region": ["north", "south", None] * 10,
             "member": [True, False, True, True, False] * 6,
-            "person": [f"p{place // 3}" for place in range(30)],
+            "person": [f"p{row // 3}" for row in range(30)],
         }
     )
 
@@ -123,20 +123,20 @@ def _make(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _spend(folder)
-    told = {"closed": facts(folder / LEDGER)}
+    recorded = {"closed": facts(folder / LEDGER)}
     used = folder / "in_use"
     used.mkdir()
     shutil.copy(folder / LEDGER, used)
     leave = "import sys; from tests.support import kept_ledgers; kept_ledgers._leave(sys.argv[1])"
     subprocess.run([sys.executable, "-c", leave, str(used / LEDGER)], check=True)
-    again = folder / "again"
-    shutil.copytree(used, again)
-    told["in_use"] = facts(again / LEDGER)
-    shutil.rmtree(again)
-    for here in (folder, used):
+    reopened = folder / "again"
+    shutil.copytree(used, reopened)
+    recorded["in_use"] = facts(reopened / LEDGER)
+    shutil.rmtree(reopened)
+    for directory in (folder, used):
         for end in ("-lock", "-shm"):
-            (here / f"{LEDGER}{end}").unlink(missing_ok=True)
-    (folder / FACTS).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            (directory / f"{LEDGER}{end}").unlink(missing_ok=True)
+    (folder / FACTS).write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ def loss_of(first: Any, second: Any, release: Callable[[Any], Any], *, rng: int 
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with recording() as one:
+        with recording() as first_record:
             release(first.dp)
-        with recording(outcome=one) as other:
+        with recording(outcome=first_record) as second_record:
             release(second.dp)
-    return of_records(one, other)
+    return of_records(first_record, second_record)
 
 
 def of_records(one: Recorder, other: Recorder) -> Loss:
@@ -135,22 +135,22 @@ def _of_laplace(first: Draw, second: Draw) -> float:
         moved = sum(abs(a - b) for a, b in zip(first.centers, second.centers, strict=True))
         return float(moved / scale)
     highest = lowest = 0.0
-    for place in range(len(first.centers)):
-        ends = [_range(draw, place) for draw in (first, second)]
+    for position in range(len(first.centers)):
+        ends = [_range(draw, position) for draw in (first, second)]
         assert ends[0] == ends[1], "the bounds of noise depend on the records"
         low, high = ends[0]
-        a, b = first.centers[place], second.centers[place]
+        a, b = first.centers[position], second.centers[position]
         # ln of masses at z, up to the same constant: -|z - a| / scale - ln C(a), monotone beyond a and b
         gap = _log_mass(b, low, high, scale) - _log_mass(a, low, high, scale)
-        outcomes = [one for one in (a, b, low, high) if one is not None]
+        outcomes = [outcome for outcome in (a, b, low, high) if outcome is not None]
         ratios = [float((abs(z - b) - abs(z - a)) / scale) + gap for z in outcomes]
         highest, lowest = highest + max(ratios), lowest + min(ratios)
     return max(highest, -lowest)
 
 
-def _range(draw: Draw, place: int) -> tuple[int | None, int | None]:
-    below, above = draw.below[place], draw.above[place]
-    center = draw.centers[place]
+def _range(draw: Draw, position: int) -> tuple[int | None, int | None]:
+    below, above = draw.below[position], draw.above[position]
+    center = draw.centers[position]
     return (None if below is None else center - below), (None if above is None else center + above)
 
 
@@ -177,12 +177,12 @@ def _of_staircase(first: Draw, second: Draw) -> float:
     for a, b in zip(first.centers, second.centers, strict=True):
         stairs = range(abs(a - b) // width + 3)
         edges = [sign * (k * width + at) for k in stairs for at in (0, step) for sign in (1, -1)]
-        places = {center + edge + near for center in (a, b) for edge in edges for near in (-1, 0, 1)}
+        points = {center + edge + near for center in (a, b) for edge in edges for near in (-1, 0, 1)}
 
         def level(z: int) -> int:
             return abs(z) // width + (abs(z) % width >= step)
 
-        total += max(abs(level(z - a) - level(z - b)) for z in places) if a != b else 0
+        total += max(abs(level(z - a) - level(z - b)) for z in points) if a != b else 0
     return float(total * epsilon)
 
 
@@ -208,8 +208,8 @@ def discrete_delta(epsilon: float, moved: list[tuple[int, float]]) -> float:
             sums = np.convolve(sums, spread)
         middle = len(sums) // 2
         own = (2.0 * (np.arange(len(sums)) - middle) + sum(shift**2 for shift in shifts)) / (2 * variance)
-        losses, place = np.unique(np.add.outer(losses, own).round(12), return_inverse=True)
-        masses = np.bincount(place.ravel(), np.multiply.outer(masses, sums).ravel())
+        losses, inverse = np.unique(np.add.outer(losses, own).round(12), return_inverse=True)
+        masses = np.bincount(inverse.ravel(), np.multiply.outer(masses, sums).ravel())
     return float(masses @ np.maximum(-np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0))
 
 
@@ -230,20 +230,24 @@ def _of_rounded(first: Draw, second: Draw) -> float:
     """
     power, divisor = map(float, first.law.parameters)
     scale = math.exp(math.log(divisor) / power)
-    moved = [place for place in range(len(first.centers)) if first.centers[place] != second.centers[place]]
+    moved = [
+        position
+        for position in range(len(first.centers))
+        if first.centers[position] != second.centers[position]
+    ]
     if not moved:
         return 0.0
-    shifts = np.array([abs(first.centers[place] - second.centers[place]) for place in moved], float)
+    shifts = np.array([abs(first.centers[position] - second.centers[position]) for position in moved], float)
     totals = []
     for mix in (0.0, 0.25, 0.5, 0.75, 1.0):
         shares = (mix / len(moved) + (1 - mix) * shifts / shifts.sum()) * float(first.epsilon)
         total = 0.0
-        for place, share in zip(moved, shares, strict=True):
+        for position, share in zip(moved, shares, strict=True):
             ends = [
-                _range(draw, place) if draw.below is not None else (None, None) for draw in (first, second)
+                _range(draw, position) if draw.below is not None else (None, None) for draw in (first, second)
             ]
             assert ends[0] == ends[1], "the bounds of noise depend on the records"
-            a, b = first.centers[place], second.centers[place]
+            a, b = first.centers[position], second.centers[position]
             both = _stick(share, power, scale, a, b, *ends[0]), _stick(share, power, scale, b, a, *ends[0])
             total += max(both)
         totals.append(total)
@@ -261,7 +265,9 @@ def _stick(
     power 1 or more.
     """
     left, right = (-math.inf if low is None else low - 0.5), (math.inf if high is None else high + 0.5)
-    mass_a, mass_b = (_cdf(right - one, power, scale) - _cdf(left - one, power, scale) for one in (a, b))
+    mass_a, mass_b = (
+        _cdf(right - center, power, scale) - _cdf(left - center, power, scale) for center in (a, b)
+    )
     target = epsilon + math.log(mass_a) - math.log(mass_b)
 
     def gain(z: float) -> float:
@@ -277,8 +283,8 @@ def _stick(
     at = min(max(far, left), right)
     end = right if sign > 0 else left
     beyond = [
-        (_tail(sign * (at - one), power, scale) - _tail(sign * (end - one), power, scale)) / mass
-        for one, mass in ((a, mass_a), (b, mass_b))
+        (_tail(sign * (at - center), power, scale) - _tail(sign * (end - center), power, scale)) / mass
+        for center, mass in ((a, mass_a), (b, mass_b))
     ]
     return max(beyond[0] - math.exp(epsilon) * beyond[1], 0.0)
 
@@ -338,9 +344,9 @@ LINE = np.arange(-24, 24, STEP)
 def _truncated(first: Draw, second: Draw) -> list[Truncated]:
     """The numbers of a draw that move."""
     deviation = math.sqrt(float(first.law.parameters[1]) / 2)
-    found = []
-    for place, (a, b) in enumerate(zip(first.centers, second.centers, strict=True)):
-        ends = [_range(draw, place) for draw in (first, second)]
+    numbers = []
+    for position, (a, b) in enumerate(zip(first.centers, second.centers, strict=True)):
+        ends = [_range(draw, position) for draw in (first, second)]
         assert ends[0] == ends[1], "the bounds of noise depend on the records"
         low, high = ends[0]
         if a != b:
@@ -348,8 +354,8 @@ def _truncated(first: Draw, second: Draw) -> list[Truncated]:
                 (-math.inf if low is None else low - 0.5),
                 (math.inf if high is None else high + 0.5),
             )
-            found.append(Truncated(a, b, below, above, deviation))
-    return found
+            numbers.append(Truncated(a, b, below, above, deviation))
+    return numbers
 
 
 def _truncated_delta(epsilon: float, numbers: list[Truncated]) -> float:
@@ -357,8 +363,8 @@ def _truncated_delta(epsilon: float, numbers: list[Truncated]) -> float:
     if not numbers:
         return 0.0
     whole = numbers[0].losses()
-    for one in numbers[1:]:
-        whole = signal.fftconvolve(whole, one.losses())
+    for number in numbers[1:]:
+        whole = signal.fftconvolve(whole, number.losses())
     losses = LINE[0] * len(numbers) + STEP * np.arange(len(whole))
     over = losses > epsilon
     return float(np.maximum(whole[over], 0.0) @ -np.expm1(epsilon - losses[over]))
@@ -372,13 +378,13 @@ def _of_selection(first: Selection, second: Selection) -> float:
     assert (first.mechanism, first.scale, first.parts) == (second.mechanism, second.scale, second.parts)
     rate = float(1 / (first.scale * first.parts))
     lengths, scores = _aligned(first, second)
-    powers = [np.array(one, float) * rate for one in scores]
-    powers = [one - one.max() for one in powers]
+    powers = [np.array(row, float) * rate for row in scores]
+    powers = [row - row.max() for row in powers]
     if first.mechanism == "exponential":
-        logs = [one - math.log(math.fsum(lengths * np.exp(one))) for one in powers]
+        logs = [row - math.log(math.fsum(lengths * np.exp(row))) for row in powers]
     else:
         assert (lengths == 1).all()
-        logs = [np.log(_flipped(np.exp(one))) for one in powers]
+        logs = [np.log(_flipped(np.exp(row))) for row in powers]
     apart = logs[0] - logs[1]
     return float(np.abs(apart).max())
 
@@ -387,15 +393,15 @@ def _aligned(first: Selection, second: Selection) -> tuple[np.ndarray, list[list
     """Runs within which both score all candidates alike: their lengths and both scores."""
     starts = sorted({*first.starts, *second.starts})
     end = first.starts[-1] + first.lengths[-1]
-    for one in (first, second):
-        steps = [start + length for start, length in zip(one.starts, one.lengths, strict=True)]
-        assert steps[:-1] == list(one.starts[1:]), "candidates are missing"
-        assert (one.starts[0], steps[-1]) == (starts[0], end), "the candidates depend on the records"
+    for selection in (first, second):
+        steps = [start + length for start, length in zip(selection.starts, selection.lengths, strict=True)]
+        assert steps[:-1] == list(selection.starts[1:]), "candidates are missing"
+        assert (selection.starts[0], steps[-1]) == (starts[0], end), "the candidates depend on the records"
     lengths = np.array([b - a for a, b in pairwise([*starts, end])], float)
     scores = []
-    for one in (first, second):
-        places = np.searchsorted(one.starts, starts, side="right") - 1
-        scores.append([one.scores[place] for place in places])
+    for selection in (first, second):
+        positions = np.searchsorted(selection.starts, starts, side="right") - 1
+        scores.append([selection.scores[position] for position in positions])
     return lengths, scores
 
 
@@ -405,12 +411,12 @@ def _flipped(coins: Iterable[float]) -> np.ndarray:
     p_i = q_i times the integral over [0, 1] of the product over j != i of (1 - q_j s) (McKenna, Sheldon
     2020); few candidates only.
     """
-    q = [Fraction(float(one)) for one in coins]
-    found = []
-    for place, own in enumerate(q):
+    q = [Fraction(float(probability)) for probability in coins]
+    probabilities = []
+    for position, own in enumerate(q):
         polynomial = [Fraction(1)]
-        for other in q[:place] + q[place + 1 :]:
+        for other in q[:position] + q[position + 1 :]:
             longer = [*polynomial, Fraction(0)]
             polynomial = [longer[k] - (other * polynomial[k - 1] if k else 0) for k in range(len(longer))]
-        found.append(own * sum(part / (k + 1) for k, part in enumerate(polynomial)))
-    return np.array([float(one) for one in found])
+        probabilities.append(own * sum(part / (k + 1) for k, part in enumerate(polynomial)))
+    return np.array([float(probability) for probability in probabilities])

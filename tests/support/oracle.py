@@ -64,10 +64,10 @@ def numbers(values: Iterable[Any]) -> str:
     return " ".join("-" if value is None else number(value) for value in values)
 
 
-def loss(one: Charge | Event) -> str:
-    if one.rho is not None:
-        return f"rho {number(one.rho)}"
-    return f"epsilon {number(one.epsilon)}" + (f" delta {number(one.delta)}" if one.delta else "")
+def loss(charge: Charge | Event) -> str:
+    if charge.rho is not None:
+        return f"rho {number(charge.rho)}"
+    return f"epsilon {number(charge.epsilon)}" + (f" delta {number(charge.delta)}" if charge.delta else "")
 
 
 def line(record: Record) -> str:
@@ -77,28 +77,32 @@ def line(record: Record) -> str:
         text += f" {record.label!r}" + (f" by {record.mechanism}" if record.mechanism else "")
         if record.of_group:
             text += ", of a group"
-        told = [event(one) for one in record.events]
-        return text if told == [loss(record)] else f"{text}: {'; '.join(told)}"
+        events = [event(entry) for entry in record.events]
+        return text if events == [loss(record)] else f"{text}: {'; '.join(events)}"
     if isinstance(record, Draw):
         return draw(record)
     if isinstance(record, Selection):
         runs = zip(record.starts, record.lengths, record.scores, strict=True)
         whole = all(length == 1 for length in record.lengths)
-        shown = [str(score) if whole else f"{start}+{length}:{score}" for start, length, score in runs]
+        scores = [str(score) if whole else f"{start}+{length}:{score}" for start, length, score in runs]
         return (
             f"select by {record.mechanism}, scale {number(record.scale)}"
             f", sensitivity {number(record.sensitivity)}"
             f"{', monotone' if record.monotone else ''}"
-            f"{f', in 1/{record.parts}' if record.parts > 1 else ''} | {' '.join(shown)}"
+            f"{f', in 1/{record.parts}' if record.parts > 1 else ''} | {' '.join(scores)}"
         )
     assert isinstance(record, Coins)
     return f"{record.kind} of {record.size} | {numbers(record.parameters)}"
 
 
-def event(one: Event) -> str:
-    text = loss(one) + (f" x {one.times}" if one.times > 1 else "") + (" in a group" if one.grouped else "")
-    if one.gaussian is not None:
-        multiplier, moves, steps = one.gaussian
+def event(entry: Event) -> str:
+    text = (
+        loss(entry)
+        + (f" x {entry.times}" if entry.times > 1 else "")
+        + (" in a group" if entry.grouped else "")
+    )
+    if entry.gaussian is not None:
+        multiplier, moves, steps = entry.gaussian
         # a deviation of a million steps or more is rounded down; the last step is beyond nine digits
         text += f" Gaussian of {number(float(multiplier))}, moves {moves}, steps {number(float(steps))}"
     return text
@@ -132,31 +136,31 @@ def _log(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
 
 
-def answer(found: Any) -> Iterator[str]:
+def answer(result: Any) -> Iterator[str]:
     """Shape, labels, types and values of what came out, when all noise was left out."""
-    if isinstance(found, pd.DataFrame):
-        kinds = " ".join(kind(one) for one in found.dtypes)
-        yield f"= frame of {labels(found.columns)} ({kinds}) by {labels(found.index)}"
-        for row in found.itertuples(index=False, name=None):
+    if isinstance(result, pd.DataFrame):
+        kinds = " ".join(kind(item) for item in result.dtypes)
+        yield f"= frame of {labels(result.columns)} ({kinds}) by {labels(result.index)}"
+        for row in result.itertuples(index=False, name=None):
             yield "  " + " ".join(map(cell, row))
-    elif isinstance(found, pd.Series):
-        name = "" if found.name is None else f" {found.name!r}"
-        yield f"= series{name} ({kind(found.dtype)}) by {labels(found.index)}"
-        yield "  " + " ".join(map(cell, found))
-    elif isinstance(found, dict):
-        for key, value in found.items():
+    elif isinstance(result, pd.Series):
+        name = "" if result.name is None else f" {result.name!r}"
+        yield f"= series{name} ({kind(result.dtype)}) by {labels(result.index)}"
+        yield "  " + " ".join(map(cell, result))
+    elif isinstance(result, dict):
+        for key, value in result.items():
             yield f"at {key!r}"
             yield from answer(value)
-    elif isinstance(found, list | tuple):
-        if all(isinstance(one, str | int | float | Fraction | np.number) for one in found):
-            yield "= " + ", ".join(map(cell, found))
+    elif isinstance(result, list | tuple):
+        if all(isinstance(item, str | int | float | Fraction | np.number) for item in result):
+            yield "= " + ", ".join(map(cell, result))
         else:
-            for one in found:
-                yield from answer(one)
-    elif isinstance(found, str):
-        yield from (f"= {one.rstrip()}" for one in found.splitlines())
+            for item in result:
+                yield from answer(item)
+    elif isinstance(result, str):
+        yield from (f"= {item.rstrip()}" for item in result.splitlines())
     else:
-        yield f"= {cell(found)}"
+        yield f"= {cell(result)}"
 
 
 def cell(value: Any) -> str:
@@ -173,14 +177,14 @@ def kind(dtype: Any) -> str:
 def labels(index: pd.Index[Any]) -> str:
     names = "" if set(index.names) == {None} else f"{' '.join(map(str, index.names))}: "
     if isinstance(index, pd.MultiIndex):
-        return names + " ".join("/".join(map(label, one)) for one in index)
+        return names + " ".join("/".join(map(label, key)) for key in index)
     return f"{names}{' '.join(map(label, index))}"
 
 
-def label(one: Any) -> str:
-    if one is None or one is pd.NA or (isinstance(one, float) and math.isnan(one)):
+def label(value: Any) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return "null"
-    return number(one) if isinstance(one, int | float | np.number | np.bool_) else str(one)
+    return number(value) if isinstance(value, int | float | np.number | np.bool_) else str(value)
 
 
 # ---------------------------------------------------------------- cases
@@ -206,10 +210,10 @@ class Frames:
                 self._made[case.setting] = protected(self._engine, case.setting)
             except errors.PrivacyError as error:
                 self._made[case.setting] = error
-        made = self._made[case.setting]
-        if isinstance(made, errors.PrivacyError):
-            raise type(made)(*made.args)
-        return made.dp
+        private = self._made[case.setting]
+        if isinstance(private, errors.PrivacyError):
+            raise type(private)(*private.args)
+        return private.dp
 
 
 def text_of(case: Case, frames: Frames) -> str:
@@ -217,10 +221,10 @@ def text_of(case: Case, frames: Frames) -> str:
     with recording("none") as record, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = list(answer(case.call(frames.of(case))))
+            lines = list(answer(case.call(frames.of(case))))
         except errors.PrivacyError as error:
-            found = [f"refused by {type(error).__name__}"]
-    return "\n".join([*map(line, record.records), *found])
+            lines = [f"refused by {type(error).__name__}"]
+    return "\n".join([*map(line, record.records), *lines])
 
 
 def asks(case: Case, engine: str) -> bool:
@@ -234,11 +238,11 @@ def computed(engine: str, few: int = 0, part: str = "") -> dict[str, str]:
     ``few``: of the plain cases each second, or twentieth. ``part``: cases with this in their title.
     """
     frames = Frames(engine)
-    asked = [case for case in CASES.values() if asks(case, engine)]
+    cases = [case for case in CASES.values() if asks(case, engine)]
     if few:
-        plain = [case for case in asked if case.engines and case.setting == "add_remove"]
-        asked = plain[::few]
-    return {case.title: text_of(case, frames) for case in asked if part in case.title}
+        plain = [case for case in cases if case.engines and case.setting == "add_remove"]
+        cases = plain[::few]
+    return {case.title: text_of(case, frames) for case in cases if part in case.title}
 
 
 # ---------------------------------------------------------------- files
@@ -246,7 +250,7 @@ def computed(engine: str, few: int = 0, part: str = "") -> dict[str, str]:
 
 def stored() -> dict[str, dict[str, str]]:
     """The text of each case by engine, as the files say."""
-    found: dict[str, dict[str, str]] = {}
+    texts: dict[str, dict[str, str]] = {}
     for family in FAMILIES:
         path = FOLDER / f"{family}.txt"
         if not path.exists():
@@ -255,7 +259,7 @@ def stored() -> dict[str, dict[str, str]]:
         for text in [*path.read_text(encoding="utf-8").splitlines(), "== "]:
             if text.startswith(("== ", "-- ")):
                 for engine in engines:
-                    found.setdefault(title, {})[engine] = "\n".join(lines)
+                    texts.setdefault(title, {})[engine] = "\n".join(lines)
                 engines, lines = [], []
                 if text.startswith("== "):
                     title = text[3:]
@@ -263,7 +267,7 @@ def stored() -> dict[str, dict[str, str]]:
                     engines = text[3:].split(", ")
             elif text and engines:
                 lines.append(text)
-    return found
+    return texts
 
 
 def write(texts: dict[str, dict[str, str]]) -> None:
@@ -282,11 +286,11 @@ def write(texts: dict[str, dict[str, str]]) -> None:
         (FOLDER / f"{family}.txt").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
-def differences(engine: str, found: dict[str, str], told: dict[str, dict[str, str]]) -> list[str]:
+def differences(engine: str, actual: dict[str, str], references: dict[str, dict[str, str]]) -> list[str]:
     """Differences from the files, as the lines of a diff."""
     lines = []
-    for title, text in found.items():
-        expected = told.get(title, {}).get(engine)
+    for title, text in actual.items():
+        expected = references.get(title, {}).get(engine)
         if expected is None:
             lines.append(f"{title} on {engine}: not in the files")
         elif text != expected:
@@ -302,30 +306,30 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("engines", nargs="*", help=", ".join(ENGINES))
     parser.add_argument("--case", default="", help="only cases whose title holds this text")
     parser.add_argument("--write", action="store_true", help="write what is found into the files")
-    asked = parser.parse_args(arguments)
-    told, every = stored(), {}
+    options = parser.parse_args(arguments)
+    references, every = stored(), {}
     wrong: list[str] = []
     if not spark.missing():
         spark.session()
-    for engine in asked.engines or ENGINES:
+    for engine in options.engines or ENGINES:
         if not available(engine):
             print(f"{engine}: not here")
             continue
-        every[engine] = computed(engine, part=asked.case)
-        lines = differences(engine, every[engine], told)
+        every[engine] = computed(engine, part=options.case)
+        lines = differences(engine, every[engine], references)
         print(f"{engine}: {len(every[engine])} cases, {len(lines)} lines differ", flush=True)
         wrong += lines
-    if not asked.write:
+    if not options.write:
         print("\n".join(wrong))
         return int(bool(wrong))
-    told = {title: engines for title, engines in stored().items() if title in CASES}
-    for engine, found in every.items():
-        for title, engines in told.items():
-            if asked.case in title:
+    references = {title: engines for title, engines in stored().items() if title in CASES}
+    for engine, texts in every.items():
+        for title, engines in references.items():
+            if options.case in title:
                 engines.pop(engine, None)
-        for title, text in found.items():
-            told.setdefault(title, {})[engine] = text
-    write(told)
+        for title, text in texts.items():
+            references.setdefault(title, {})[engine] = text
+    write(references)
     return 0
 
 

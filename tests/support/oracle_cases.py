@@ -255,7 +255,7 @@ FEW = 7
 """Noises that are asked of all verbs; of more, a few in turn."""
 
 
-def _covering(place: int, name: str, setting: str, noises: dict[str, dict[str, Any]]) -> list[str]:
+def _covering(position: int, name: str, setting: str, noises: dict[str, dict[str, Any]]) -> list[str]:
     """The noises that a verb is asked in a setting: all of a few verbs, in turn a few of the others."""
     listed = list(noises)
     if setting not in ("add_remove", "replace_one"):
@@ -263,17 +263,17 @@ def _covering(place: int, name: str, setting: str, noises: dict[str, dict[str, A
     if name in BRIEF or len(listed) < FEW:
         return listed
     times = 3 if setting == "add_remove" else 2
-    return [listed[(place * times + more * FEW) % len(listed)] for more in range(times)]
+    return [listed[(position * times + more * FEW) % len(listed)] for more in range(times)]
 
 
 def _releases(family: str, verbs: dict[str, Spec], noises: dict[str, dict[str, Any]]) -> Iterator[Case]:
     for setting in BASIC:
-        for place, (name, (make, args, words)) in enumerate(verbs.items()):
+        for position, (name, (make, args, words)) in enumerate(verbs.items()):
             whole = setting != "public_rows" and family != "clusterings"
             yield Case(family, name, setting, make(*args, **words), engines=whole or name.startswith("kmed"))
             if "mechanism" in words or name.startswith(("kme", "marginals")):
                 continue
-            for noise in _covering(place, name, setting, noises):
+            for noise in _covering(position, name, setting, noises):
                 more = noises[noise]
                 yield Case(family, f"{name}, {noise}", setting, make(*args, **{**words, **more}))
     for setting in SETTINGS:
@@ -281,8 +281,8 @@ def _releases(family: str, verbs: dict[str, Spec], noises: dict[str, dict[str, A
             for name in BRIEF:
                 if name in verbs:
                     make, args, words = verbs[name]
-                    many = setting != "unit, crowded"
-                    yield Case(family, name, setting, make(*args, **words), engines=many)
+                    all_engines = setting != "unit, crowded"
+                    yield Case(family, name, setting, make(*args, **words), engines=all_engines)
 
 
 def _particular(family: str, verbs: dict[str, Spec]) -> Iterator[Case]:
@@ -329,12 +329,18 @@ def stepped(step: Call) -> Call:
     def call(dp: Any) -> Any:
         left = step(dp)
         columns = left.dp.domain.columns
-        numbers = [one.name for one in columns if one.lower is not None and one.kind != "boolean"]
-        labelled = [one.name for one in columns if one.categories is not None or one.kind == "boolean"]
-        found = [left.dp.lineage, str(left.dp.domain), left.dp.count(epsilon=1, rng=1)]
+        numbers = [
+            declared.name for declared in columns if declared.lower is not None and declared.kind != "boolean"
+        ]
+        labelled = [
+            declared.name
+            for declared in columns
+            if declared.categories is not None or declared.kind == "boolean"
+        ]
+        results = [left.dp.lineage, str(left.dp.domain), left.dp.count(epsilon=1, rng=1)]
         if numbers:
-            found.append(left.dp.sum(numbers, epsilon=1, rng=1))
-        return found + [left.dp.value_counts(name, epsilon=1, rng=1, sort=False) for name in labelled]
+            results.append(left.dp.sum(numbers, epsilon=1, rng=1))
+        return results + [left.dp.value_counts(name, epsilon=1, rng=1, sort=False) for name in labelled]
 
     return call
 
@@ -349,8 +355,8 @@ def quietly(part: Call, *releases: Call) -> Call:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", errors.OmissionWarning)
             left = part(dp)
-        found: list[Any] = [left.dp.lineage, *(release(left.dp) for release in releases)]
-        return [*found, left.dp.budget.spent, left.dp.remaining()]
+        results: list[Any] = [left.dp.lineage, *(release(left.dp) for release in releases)]
+        return [*results, left.dp.budget.spent, left.dp.remaining()]
 
     return call
 
@@ -392,7 +398,7 @@ SECRET: dict[tuple[str, str], Call] = {
     ),
     ("partition of a sample", "add_remove"): quietly(
         lambda dp: dp.sample(frac=0.5, rng=1),
-        lambda dp: {key: COUNT(one.dp) for key, one in dp.partition("e", epsilon=1).items()},
+        lambda dp: {key: COUNT(group.dp) for key, group in dp.partition("e", epsilon=1).items()},
     ),
 }
 
@@ -400,7 +406,7 @@ SECRET: dict[tuple[str, str], Call] = {
 def parted(by: Any, *releases: Call) -> Call:
     def call(dp: Any) -> Any:
         groups = dp.partition(by, epsilon=3, delta=1e-5)
-        return {key: [release(one.dp) for release in releases] for key, one in groups.items()}
+        return {key: [release(group.dp) for release in releases] for key, group in groups.items()}
 
     return call
 
@@ -426,14 +432,14 @@ def planning(calls: list[Any], **words: Any) -> Call:
 
 def together(dp: Any) -> Any:
     with dp.batch() as batch:
-        asked = [
+        pending = [
             batch.mean("x", epsilon=0.2, rng=1),
             batch.crosstab("k", "s", epsilon=0.3, rng=2, margins=True),
             batch.var(["y", "m"], epsilon=0.5, rng=3),
             batch.mode("k", epsilon=0.1, rng=3),
             batch.histogram("x", [-3, 0, 10], epsilon=0.1, rng=4),
         ]
-    return [one.result for one in asked]
+    return [wait.result for wait in pending]
 
 
 def errors_of(statistic: str, *args: Any, **words: Any) -> Call:
@@ -548,8 +554,8 @@ def budgeted(terms: dict[str, Any]) -> Call:
 
     def call(make: Any) -> Any:
         dp = make(**terms).dp
-        found: list[Any] = []
-        for what, release in SPENDING:
+        results: list[Any] = []
+        for title, release in SPENDING:
             refusal = ""
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", errors.OmissionWarning)
@@ -560,11 +566,11 @@ def budgeted(terms: dict[str, Any]) -> Call:
             left = [*dp.budget.spent, *dp.budget.left, dp.remaining()]
             with contextlib.suppress(errors.PrivacyError):
                 left.append(dp.remaining(delta=1e-6))
-            found.append([what, *left, *([refusal] if refusal else [])])
+            results.append([title, *left, *([refusal] if refusal else [])])
         report = dp.budget.report(1e-5)
-        found.append([f"{name} {report['epsilon'][name]:.6g}" for name in ("basic", "optimal", "zcdp")])
+        results.append([f"{name} {report['epsilon'][name]:.6g}" for name in ("basic", "optimal", "zcdp")])
         total = dp.budget.composed
-        return [*found, [] if total is None else [total.epsilon, total.delta]]
+        return [*results, [] if total is None else [total.epsilon, total.delta]]
 
     return call
 

@@ -105,13 +105,13 @@ def _columns(records: dict[str, list[Any]]) -> dict[str, Any]:
 
     kinds = {"float": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
     kinds |= {"timestamp": pa.timestamp("us"), "date": pa.date32(), "zoned": pa.timestamp("us", ZONE)}
-    found = {}
+    arrays = {}
     for name, values in records.items():
         kind = kinds.get(KINDS.get(name, ""), pa.string())
         if KINDS.get(name) == "zoned":  # PySpark tells Arrow to ignore the zones of objects of Python
             values = [None if value is None else value.value // 1000 for value in values]
-        found[name] = pa.array(values, kind)
-    return found
+        arrays[name] = pa.array(values, kind)
+    return arrays
 
 
 DATE_DTYPES = {"timestamp": "datetime64[us]", "date": "datetime64[us]", "zoned": f"datetime64[us, {ZONE}]"}
@@ -126,15 +126,15 @@ def of_arrow(records: dict[str, list[Any]]) -> Any:
 def of_numpy(records: dict[str, list[Any]]) -> pd.DataFrame:
     """Columns of NumPy; of integers with nulls floats, of truth values with nulls objects."""
     kinds = {"float": np.float64, "integer": np.int64, "boolean": np.bool_}
-    found = _dates(records)
+    arrays = _dates(records)
     for name, values in records.items():
-        if name in found:
+        if name in arrays:
             continue
         kind = kinds.get(KINDS.get(name, ""), object)
         if kind in (np.int64, np.float64) and None in values:
             kind, values = np.float64, [NAN if value is None else value for value in values]
-        found[name] = np.array(values, object if None in values else kind)
-    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in found.items()})
+        arrays[name] = np.array(values, object if None in values else kind)
+    return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in arrays.items()})
 
 
 def _dates(records: dict[str, list[Any]]) -> dict[str, Any]:

@@ -53,16 +53,16 @@ WILD: Records = {"x": [INF, -INF], "y": [INF, NAN, -INF], "g": ["unseen", ""], "
 
 
 def _record(draw: random.Random, setting: str, unit: str) -> dict[str, Any]:
-    found = {}
+    record = {}
     for name, cells in FITTING.items():
         pool = list(cells)
         if setting.startswith(("clip", "drop")) and name in BEYOND:
             pool += BEYOND[name]
         if setting.startswith("drop") and name in WILD and draw.random() < 0.3:
             pool += WILD[name]
-        found[name] = draw.choice(pool)
-    found["p"] = unit
-    return found
+        record[name] = draw.choice(pool)
+    record["p"] = unit
+    return record
 
 
 def pair(seed: int, setting: str) -> tuple[Records, Records]:
@@ -73,23 +73,23 @@ def pair(seed: int, setting: str) -> tuple[Records, Records]:
     """
     draw = random.Random(seed)
     rows = draw.choice([0, 1, 1, 2, 5, 12] if setting != "public_rows" else [4, 5, 12])
-    table = [_record(draw, setting, f"p{place // 2}") for place in draw.sample(range(rows), rows)]
+    table = [_record(draw, setting, f"p{position // 2}") for position in draw.sample(range(rows), rows)]
     if draw.random() < 0.3:  # duplicates
-        table = [{**table[0], "p": one["p"]} for one in table]
-    other = [dict(one) for one in table]
-    place = draw.randrange(len(table) + 1)
+        table = [{**table[0], "p": record["p"]} for record in table]
+    other = [dict(record) for record in table]
+    position = draw.randrange(len(table) + 1)
     if setting.startswith("unit"):
         more = [_record(draw, setting, "own") for _ in range(draw.choice([1, 2, 3]))]
-        other[place:place] = more
+        other[position:position] = more
         if "replace_one" in setting:
             own = [_record(draw, setting, "own") for _ in range(draw.choice([1, 2, 3]))]
-            table[place:place] = own
+            table[position:position] = own
     elif "replace_one" in setting:
-        other.insert(place, _record(draw, setting, "one more"))
-        table.insert(place, _record(draw, setting, "one more"))
+        other.insert(position, _record(draw, setting, "one more"))
+        table.insert(position, _record(draw, setting, "one more"))
     else:
-        other.insert(place, _record(draw, setting, "one more"))
-    both = [{name: [one[name] for one in each] for name in RECORDS} for each in (table, other)]
+        other.insert(position, _record(draw, setting, "one more"))
+    both = [{name: [record[name] for record in each] for name in RECORDS} for each in (table, other)]
     draw.shuffle(both)
     return both[0], both[1]
 
@@ -104,7 +104,7 @@ def protected(engine: str, setting: str, records: Records) -> Any:
 
 
 def _specs() -> dict[str, Callable[[Any], Any]]:
-    found: dict[str, Callable[[Any], Any]] = {}
+    specs: dict[str, Callable[[Any], Any]] = {}
     families = [
         (cases.MOMENTS, {**cases.NOISE, **cases.PARTICULAR}),
         (cases.TABLES, {**cases.LAPLACE, **cases.NOISE, **cases.PARTICULAR}),
@@ -116,15 +116,15 @@ def _specs() -> dict[str, Callable[[Any], Any]]:
     ]
     for verbs, noises in families:
         for name, (make, args, words) in verbs.items():
-            found[name] = make(*args, **words)
+            specs[name] = make(*args, **words)
             if "mechanism" not in words and not name.startswith(("kme", "marginals")):
                 for noise, more in noises.items():
-                    found[f"{name}, {noise}"] = make(*args, **{**words, **more})
+                    specs[f"{name}, {noise}"] = make(*args, **{**words, **more})
     for name, step in cases.STEPS.items():
-        found[f"step {name}"] = cases.stepped(step)
-    found["batch"] = cases.together
-    found["partition"] = cases.parted("k", cases.COUNT, cases.MEAN, cases.verb("median", "x"))
-    return found
+        specs[f"step {name}"] = cases.stepped(step)
+    specs["batch"] = cases.together
+    specs["partition"] = cases.parted("k", cases.COUNT, cases.MEAN, cases.verb("median", "x"))
+    return specs
 
 
 RELEASES = _specs()

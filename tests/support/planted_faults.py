@@ -713,7 +713,7 @@ FAULTS = (
     PlantedFault(
         "nulls that cut makes not declared",
         "expressions/conversion.py",
-        "        nullable=declared.nullable or bool((place(_extremes(declared)) < 0).any()),",
+        "        nullable=declared.nullable or bool((interval_of(_extremes(declared)) < 0).any()),",
         "        nullable=declared.nullable,",
         ("tests/expressions/test_steps.py::test_cut_declares_nulls_only_where_they_occur",),
     ),
@@ -955,8 +955,8 @@ FAULTS = (
     PlantedFault(
         "score of a quantile not moved by max_rows records",
         "statistic/candidates.py",
-        "        return one * self.scope.contribution",
-        "        return one * (self.scope.contribution if self.keys else 1)",
+        "        return change * self.scope.contribution",
+        "        return change * (self.scope.contribution if self.keys else 1)",
         (
             "tests/statistic/test_candidates.py::test_a_unit_of_two_records_moves_no_score_further_than_is_stated",
         ),
@@ -1078,8 +1078,8 @@ FAULTS = (
     PlantedFault(
         "changed numbers of a saved release accepted",
         "storage/shapes.py",
-        "    if kept is None or not alike:",
-        "    kept = released\n    if False:",
+        "    if original is None or not alike:",
+        "    original = released\n    if False:",
         ("tests/storage/test_storage.py::test_no_cell_of_a_csv_file_can_be_changed",),
     ),
     PlantedFault(
@@ -1092,7 +1092,7 @@ FAULTS = (
     PlantedFault(
         "confidential figures saved as releases",
         "metadata.py",
-        '    if recognized(thing).what == "confidential":',
+        '    if recognized(released).what == "confidential":',
         "    if False:",
         ("tests/storage/test_storage.py::test_what_is_no_unchanged_release_is_not_saved",),
     ),
@@ -1132,7 +1132,7 @@ FAULTS = (
     PlantedFault(
         "objects of the snapshot shared with the owner",
         "protection/protected.py",
-        "            cells[place] = _own_cell(cell, column)",
+        "            cells[index] = _own_cell(cell, column)",
         "            pass",
         ("tests/protection/test_protected.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
     ),
@@ -1244,8 +1244,8 @@ FAULTS = (
     PlantedFault(
         "answers of several reads taken for another",
         "engine_narwhals/narwhals_engine.py",
-        "        return [[part[place] for part in parts] for place in range(len(plans))]",
-        "        return [[part[0] for part in parts] for place in range(len(plans))]",
+        "        return [[part[index] for part in parts] for index in range(len(plans))]",
+        "        return [[part[0] for part in parts] for _ in range(len(plans))]",
         (
             "tests/engine_narwhals/test_narwhals_engine.py"
             "::test_reads_that_are_collected_together_are_one_query_with_the_same_answers",
@@ -1270,8 +1270,8 @@ FAULTS = (
     PlantedFault(
         "one record of a unit too many in a table of Arrow",
         "engine/unit_codes.py",
-        "    return np.sort(order[place < most])",
-        "    return np.sort(order[place <= most])",
+        "    return np.sort(order[rank < most])",
+        "    return np.sort(order[rank <= most])",
         ("tests/engine_narwhals/test_engines.py::test_each_unit_keeps_as_many_records_as_it_may",),
     ),
     PlantedFault(
@@ -1389,8 +1389,8 @@ FAULTS = (
     PlantedFault(
         "error shows a number of NumPy",
         "errors.py",
-        "        shown = type(value) in (bool, float, type(None))",
-        "        shown = isinstance(value, bool | float | None)",
+        "        is_literal = type(value) in (bool, float, type(None))",
+        "        is_literal = isinstance(value, bool | float | None)",
         ("tests/release/test_random_calls.py::test_what_comes_out_of_a_table_is_named_by_its_type",),
     ),
     PlantedFault(
@@ -1545,8 +1545,8 @@ FAULTS = (
     PlantedFault(
         "losses of noise on the integers rounded down",
         "accounting/reports.py",
-        "        places = np.ceil(losses / interval + ROUNDING).astype(np.int64)",
-        "        places = np.floor(losses / interval).astype(np.int64)",
+        "        cells = np.ceil(losses / interval + ROUNDING).astype(np.int64)",
+        "        cells = np.floor(losses / interval).astype(np.int64)",
         ("tests/accounting/test_reports.py::test_noise_on_the_integers_composes_exactly",),
     ),
     PlantedFault(
@@ -1691,8 +1691,8 @@ FAULTS = (
     PlantedFault(
         "first records in a sample in place of any",
         "noise/choice.py",
-        "        found[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
-        "        found[:size] = True",
+        "        drawn[np.argpartition(shuffled_keys(n, source), size - 1)[:size]] = True",
+        "        drawn[:size] = True",
         ("tests/releases/test_sampling.py::test_all_parts_of_a_size_are_drawn_alike",),
     ),
     PlantedFault(
@@ -1728,8 +1728,8 @@ FAULTS = (
     PlantedFault(
         "dates after the upper bound count as it",
         "timeline.py",
-        "np.where(above, upper + 1, found)",
-        "np.where(above, upper, found)",
+        "np.where(above, upper + 1, numbers)",
+        "np.where(above, upper, numbers)",
         (
             "tests/test_timeline.py::test_stored_dates_are_counted_as_by_exact_integers",
             "tests/release/test_publish.py::test_dates_out_of_bounds_have_their_declared_fate",
@@ -1760,5 +1760,5 @@ FAULTS = (
 
 
 if __name__ == "__main__":
-    (fault,) = (one for one in FAULTS if one.name == sys.argv[1])
+    (fault,) = (candidate for candidate in FAULTS if candidate.name == sys.argv[1])
     sys.exit(f"not caught by {', '.join(tests)}" if (tests := missed(fault, "--full")) else 0)

@@ -43,17 +43,17 @@ class Recorder:
     @property
     def charges(self) -> list[Charge]:
         """The charges."""
-        return [one for one in self.records if isinstance(one, Charge)]
+        return [record for record in self.records if isinstance(record, Charge)]
 
     @property
     def steps(self) -> list[Draw | Selection]:
         """The draws and selections, one per entry of ``outcomes``."""
-        return [one for one in self.records if isinstance(one, Draw | Selection)]
+        return [record for record in self.records if isinstance(record, Draw | Selection)]
 
     @property
     def draws(self) -> list[Draw]:
         """The draws of noise."""
-        return [one for one in self.records if isinstance(one, Draw)]
+        return [record for record in self.records if isinstance(record, Draw)]
 
     def _given(self) -> tuple[int, ...] | None:
         """The outcome at this position of the earlier record."""
@@ -85,9 +85,9 @@ class Recorder:
             return given[0]
         return int(np.argmax(choice.scores)) if self.noise == "none" else None
 
-    def selected(self, place: int) -> None:
+    def selected(self, position: int) -> None:
         """Note what was selected."""
-        self.outcomes.append((place,))
+        self.outcomes.append((position,))
 
     def throws(self, coins: Coins) -> np.ndarray | None:
         """Note coins; what they show, in a fixed pattern.
@@ -108,9 +108,9 @@ class Recorder:
 
     def publishes(self, make: Callable[[], Any]) -> Any:
         """Make an object of noisy numbers; take that of the earlier record, whose numbers are the same."""
-        made = make() if self.outcome is None else self.outcome.published[len(self.published)]
-        self.published.append(made)
-        return made
+        published = make() if self.outcome is None else self.outcome.published[len(self.published)]
+        self.published.append(published)
+        return published
 
 
 @contextmanager

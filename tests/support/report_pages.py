@@ -75,7 +75,7 @@ def fabricated(epsilon=0.5, delta=0.0, number=1.0, **facts) -> pd.Series:
     return released
 
 
-def total_of(found: Page) -> tuple[Fraction, Fraction]:
+def total_of(report: Page) -> tuple[Fraction, Fraction]:
     """The last row of the one total."""
-    row = found.tables["Total cost"][-1]
+    row = report.tables["Total cost"][-1]
     return Fraction(row[1]), Fraction(row[2])

@@ -93,8 +93,8 @@ class Origins:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 # keywords of a TypedDict are spelled out in the words of its own module
-                places = (module, *(one.__name__ for one in (planning, request, selection, table_risk)))
-                line = next(line for place in places if (line := imported(node.id, place)) is not None)
+                sources = (module, *(other.__name__ for other in (planning, request, selection, table_risk)))
+                line = next(line for source in sources if (line := imported(node.id, source)) is not None)
                 if self.lines.setdefault(node.id, line) != line:
                     raise ValueError(f"{node.id} is {line!r} and {self.lines[node.id]!r}")
 
@@ -118,9 +118,9 @@ def imported(name: str, module: str, asname: str = "") -> str | None:
                     return f"import {alias.name}" + (f" as {name}" if alias.asname else "")
                 own = str(node.module).startswith("pdprivacy.")
                 deeper = imported(alias.name, str(node.module), asname or name) if own else None
-                shown = asname or name
+                local_name = asname or name
                 plain = f"from {node.module} import {alias.name}"
-                return deeper or (plain if shown == alias.name else f"{plain} as {shown}")
+                return deeper or (plain if local_name == alias.name else f"{plain} as {local_name}")
         elif isinstance(node, ast.ClassDef) and node.name == name:
             return f"from {module} import {name}{renamed}"
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -139,17 +139,20 @@ def parameters(signature: inspect.Signature, changes: Mapping[str, str]) -> Iter
     """The parameters after the first, as text."""
     _, *rest = signature.parameters.values()
     yield "self"
-    if any(one.kind is one.VAR_KEYWORD for one in rest):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in rest):
         yield "/"
     starred = False
-    for one in rest:
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in rest:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             yield "*"
             starred = True
-        starred = starred or one.kind is one.VAR_POSITIONAL
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        text = f"{stars}{one.name}: {one.annotation}"
-        yield changes.get(one.name, text if one.default is one.empty else f"{text} = {default(one.default)}")
+        starred = starred or parameter.kind is parameter.VAR_POSITIONAL
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        text = f"{stars}{parameter.name}: {parameter.annotation}"
+        yield changes.get(
+            parameter.name,
+            text if parameter.default is parameter.empty else f"{text} = {default(parameter.default)}",
+        )
 
 
 def answer(annotation: str) -> str:
@@ -160,10 +163,10 @@ def answer(annotation: str) -> str:
 def cases(name: str, signature: inspect.Signature) -> Iterator[Changes]:
     """The overloads of a method."""
     result = answer(str(signature.return_annotation))
-    for changes, found in OVERLOADS.get(name, (({}, result),)):
-        yield ({**changes, "releases": ONE}, found) if found == SERIES else (changes, found)
+    for changes, returns in OVERLOADS.get(name, (({}, result),)):
+        yield ({**changes, "releases": ONE}, returns) if returns == SERIES else (changes, returns)
     named = OVERLOADS.get(name, (({}, result),))
-    if "releases" in signature.parameters and any(found == SERIES for _, found in named):
+    if "releases" in signature.parameters and any(returns == SERIES for _, returns in named):
         yield {"releases": SEVERAL}, FRAME
 
 
@@ -187,7 +190,9 @@ def method(
         for annotation in (*filter(None, annotations), result):
             origins.add(annotation, module)
         yield f"    def {name}("
-        whole = ", ".join(one.replace(" ", "\0") for one in listed)  # a parameter stays on one line
+        whole = ", ".join(
+            parameter.replace(" ", "\0") for parameter in listed
+        )  # a parameter stays on one line
         lines = textwrap.wrap(whole, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
         yield from (line.replace("\0", " ") for line in lines)
         yield f"    ) -> {wrap(result)}: ..."
@@ -223,11 +228,11 @@ def stub() -> str:
 def returned() -> dict[str, list[str]]:
     """The return type of each method of ``private.dp`` in the stub."""
     classes = [node for node in ast.parse(stub()).body if isinstance(node, ast.ClassDef)]
-    found: dict[str, list[str]] = {}
+    returns: dict[str, list[str]] = {}
     for node in classes[0].body:
         if isinstance(node, ast.FunctionDef) and node.returns is not None:
-            found.setdefault(node.name, []).append(ast.unparse(node.returns))
-    return found
+            returns.setdefault(node.name, []).append(ast.unparse(node.returns))
+    return returns
 
 
 def main() -> int:

@@ -34,10 +34,10 @@ def accepts_only(
     The usual factors multiply the claimed scale: the same test that accepts the claimed scale rejects one
     that is 10 % smaller or larger.
     """
-    for place, factor in enumerate(factors):
+    for index, factor in enumerate(factors):
         p = p_value(draws, distribution(factor))
         fits = p > FALSE_ALARM
-        assert fits == (place == 0), f"p-value {p:.3g} at {float(factor):g} times the claimed scale"
+        assert fits == (index == 0), f"p-value {p:.3g} at {float(factor):g} times the claimed scale"
 
 
 def accepts(draws: Any, distribution: Distribution) -> bool:
@@ -66,15 +66,17 @@ def counts_p_value(counts: Any, probabilities: Any) -> float:
     expected = expected * (counts.sum() / expected.sum())
     # a merged cell ends where FEWEST draws are expected since the last end; a rest joins the last cell
     starts, waiting = [0], 0.0
-    for place, draws in enumerate(expected):
+    for index, draws in enumerate(expected):
         waiting += draws
         if waiting >= FEWEST:
-            starts.append(place + 1)
+            starts.append(index + 1)
             waiting = 0.0
-    seen, expected = (np.add.reduceat(cells, starts[:-1]) for cells in (counts, expected))
-    if len(seen) < 2:
+    observed, expected = (np.add.reduceat(cells, starts[:-1]) for cells in (counts, expected))
+    if len(observed) < 2:
         raise ValueError("Too few draws, or a single value: there is nothing to compare.")
-    return float(special.gammaincc((len(seen) - 1) / 2, ((seen - expected) ** 2 / expected).sum() / 2))
+    return float(
+        special.gammaincc((len(observed) - 1) / 2, ((observed - expected) ** 2 / expected).sum() / 2)
+    )
 
 
 def accepts_counts(counts: Any, probabilities: Any) -> bool:

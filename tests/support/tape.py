@@ -19,8 +19,8 @@ class Tape:
 
     def read(self, n: int) -> bytes:
         assert n <= len(self.data), "more bits were drawn than needed"
-        taken, self.data = self.data[:n], self.data[n:]
-        return taken
+        chunk, self.data = self.data[:n], self.data[n:]
+        return chunk
 
     @property
     def source(self) -> Source:

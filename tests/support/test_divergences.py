@@ -29,7 +29,7 @@ def test_of_several_pairs_the_worst_counts_and_joint_outcomes_are_summed():
     p, q = np.array([[0.5, 0.5], [0.9, 0.1]]), np.full((2, 2), 0.5)
     assert hockey_stick(p, q, 0.0) == pytest.approx(0.4)
     joint = np.einsum("ab,ac->abc", p, p)
-    expected = max(np.maximum(one - 0.25, 0).sum() for one in joint)
+    expected = max(np.maximum(row - 0.25, 0).sum() for row in joint)
     assert hockey_stick(joint, np.full((2, 2, 2), 0.25), 0.0, axes=2) == pytest.approx(expected)
 
 
@@ -38,10 +38,10 @@ def test_of_several_pairs_the_worst_counts_and_joint_outcomes_are_summed():
 @pytest.mark.parametrize(("here", "there"), [(1.0, 2.5), (2.5, 1.0), (0.0, 4.0)])
 def test_truncated_noise_has_the_divergence_of_its_densities(noise, here, there):
     low, high = 0.0, 4.0
-    whole = [noise.cdf(high - place) - noise.cdf(low - place) for place in (here, there)]
+    whole = [noise.cdf(high - center) - noise.cdf(low - center) for center in (here, there)]
 
     def gain(x: float) -> float:
-        p, q = (noise.pdf(x - place) / mass for place, mass in zip((here, there), whole, strict=True))
+        p, q = (noise.pdf(x - center) / mass for center, mass in zip((here, there), whole, strict=True))
         return max(0.0, p - math.exp(0.3) * q)
 
     expected = integrate.quad(gain, low, high, points=[here, there], limit=400, epsabs=1e-8)[0]

@@ -99,7 +99,7 @@ def test_the_rates_of_all_verdicts_add_up():
 def test_p_values_below_a_level_are_as_rare_as_the_level(law):
     """1,000 samples; five binomial standard errors about the level, false alarm below 1e-6 each."""
     rng = np.random.default_rng(5)
-    found = np.array([p_value(law.rvs(2_000, random_state=rng), law.cdf) for _ in range(1_000)])
+    p_values = np.array([p_value(law.rvs(2_000, random_state=rng), law.cdf) for _ in range(1_000)])
     for level in (0.5, 0.1, 0.01):
-        spread = 5 * np.sqrt(level * (1 - level) / found.size)
-        assert abs(np.mean(found < level) - level) < max(spread, 5 / found.size)
+        spread = 5 * np.sqrt(level * (1 - level) / p_values.size)
+        assert abs(np.mean(p_values < level) - level) < max(spread, 5 / p_values.size)

@@ -99,12 +99,12 @@ def test_amplified_epsilons_are_the_formula_rounded_up(epsilon, rate):
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon, rate):
-    asked = Fraction(epsilon)
+    target = Fraction(epsilon)
     inner = sampling_target(epsilon, rate)
     back = sampling_epsilon(inner.epsilon, rate).epsilon
-    assert back <= asked
-    assert decimal_epsilon(inner.epsilon * (1 + Fraction(1, 10**19)), Fraction(rate)) >= asked
-    assert inner.epsilon >= asked
+    assert back <= target
+    assert decimal_epsilon(inner.epsilon * (1 + Fraction(1, 10**19)), Fraction(rate)) >= target
+    assert inner.epsilon >= target
 
 
 @given(RATIONALS, SHARES, st.fractions(min_value=0, max_value=1))
@@ -172,8 +172,8 @@ def test_poisson_sampling_is_met_exactly_by_the_loudest_mechanism(epsilon, delta
     largest = exact_epsilon("ab", 3, poisson(rate), mechanism, float(whole.delta))
     assert largest <= float(whole.epsilon) * (1 + 1e-9)
     # with one record the pair ((), ("b",)) alone decides, and there the formula is an equality
-    found = exact_delta("ab", 1, poisson(rate), mechanism, float(whole.epsilon))
-    assert found == pytest.approx(float(whole.delta), abs=1e-13)
+    actual = exact_delta("ab", 1, poisson(rate), mechanism, float(whole.epsilon))
+    assert actual == pytest.approx(float(whole.delta), abs=1e-13)
     tight = exact_epsilon("ab", 1, poisson(rate), mechanism, float(whole.delta))
     assert tight == pytest.approx(float(whole.epsilon), rel=1e-9)
 
@@ -196,12 +196,12 @@ def test_sampling_without_replacement_stays_within_the_bound_under_replace_one(e
     rate = Fraction(sampled, records)
     bound = float(sampling_epsilon(epsilon, rate).epsilon)
     count = geometric(lambda database: database.count("a"), epsilon)
-    told = telling("b", epsilon)
+    telling_b = telling("b", epsilon)
     keep, met = without_replacement(sampled), 0.0
     for left, right in neighbor_pairs("ab", records, "replace_one"):
         if len(left) < records:
             continue
-        for mechanism in (count, told):
+        for mechanism in (count, telling_b):
             laws = [output_law(database, keep, mechanism) for database in (left, right)]
             exact = max(least_epsilon(*laws), least_epsilon(*reversed(laws)))
             assert exact <= bound + 1e-9
@@ -239,7 +239,7 @@ def test_releases_from_one_sample_are_composed_before_they_are_amplified():
 
     def twice(database):
         law = once(database)
-        return {(one, other): law[one] * law[other] for one in law for other in law}
+        return {(first, second): law[first] * law[second] for first in law for second in law}
 
     exact = exact_epsilon("b", 1, poisson(0.1), twice)
     assert exact == pytest.approx(float(sampling_epsilon(2, 0.1).epsilon), rel=1e-12)
@@ -301,8 +301,8 @@ def test_group_privacy_is_met():
         )
 
     laws = [{1: chance(level), 0: 1 - chance(level)} for level in range(steps + 1)]
-    for one, more in pairwise(laws):
-        assert max(hockey_stick(more, one, epsilon), hockey_stick(one, more, epsilon)) <= delta + 1e-15
+    for fewer, more in pairwise(laws):
+        assert max(hockey_stick(more, fewer, epsilon), hockey_stick(fewer, more, epsilon)) <= delta + 1e-15
     whole = stable_epsilon(epsilon, steps, delta)
     met = hockey_stick(laws[-1], laws[0], float(whole.epsilon))
     assert met == pytest.approx(float(whole.delta), rel=1e-12)
@@ -317,7 +317,7 @@ def test_rules_that_look_at_one_record_have_the_factor_one():
 
 
 def mean_distances(database):
-    return [sum(one != other for other in database) / len(database) for one in database]
+    return [sum(record != other for other in database) / len(database) for record in database]
 
 
 def test_leaving_out_what_is_far_from_the_rest_has_a_factor_that_grows_without_end():
@@ -409,8 +409,8 @@ def searched(epsilon, m, M):
 @pytest.mark.parametrize("epsilon", OUTLIER_EPSILONS)
 def test_epsilons_are_the_maximum_over_p(epsilon):
     for m, M in PAIRS:
-        found = float(outlier_epsilon(epsilon, m, M))
-        assert found - PROOF_ERROR == pytest.approx(searched(epsilon, m, M), rel=1e-13, abs=1e-13), (m, M)
+        actual = float(outlier_epsilon(epsilon, m, M))
+        assert actual - PROOF_ERROR == pytest.approx(searched(epsilon, m, M), rel=1e-13, abs=1e-13), (m, M)
 
 
 def test_floors_are_the_maximum_over_p_at_epsilon_zero():
@@ -422,13 +422,13 @@ def test_floors_are_the_maximum_over_p_at_epsilon_zero():
 @given(LEVELS, CHANCES, CHANCES)
 def test_epsilons_are_never_below_a_dense_search(epsilon, one, other):
     m, M = sorted([one, other])
-    found = outlier_epsilon(epsilon, m, M)
+    actual = outlier_epsilon(epsilon, m, M)
     best = searched(float(epsilon), float(m), float(M))
     if m < M:
-        assert float(found) > best
-    assert float(found) == pytest.approx(best + (PROOF_ERROR if m < M else 0), rel=1e-12, abs=1e-12)
-    assert found <= outlier_epsilon(100, m, M)
-    assert m == M or found > outlier_floor(m, M)
+        assert float(actual) > best
+    assert float(actual) == pytest.approx(best + (PROOF_ERROR if m < M else 0), rel=1e-12, abs=1e-12)
+    assert actual <= outlier_epsilon(100, m, M)
+    assert m == M or actual > outlier_floor(m, M)
 
 
 def cardano(epsilon, m, M):
@@ -526,10 +526,10 @@ def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
 @pytest.mark.parametrize("above", ["1e-29", "1e-15", "1e-6"])
 def test_targets_just_above_the_floor_are_small_and_safe(above):
     low, high = Fraction("0.2"), Fraction("0.3")
-    asked = suppressed(Fraction(0), low, high) + Fraction(above)
-    inner = unsuppressed(asked, low, high)
+    target = suppressed(Fraction(0), low, high) + Fraction(above)
+    inner = unsuppressed(target, low, high)
     assert 0 < inner < 10 * Fraction(above)
-    assert suppressed(inner, low, high) <= asked
+    assert suppressed(inner, low, high) <= target
 
 
 def test_targets_are_not_above_what_the_theorem_covers():

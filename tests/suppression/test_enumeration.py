@@ -57,8 +57,8 @@ def random_mechanism(universe, size, ratio, delta, seed):
 
 
 def test_all_small_databases_and_neighbours_are_there_once():
-    found = list(databases(range(3), 4))
-    assert len(set(found)) == len(found) == sum(math.comb(n + 2, 2) for n in range(5))
+    all_small = list(databases(range(3), 4))
+    assert len(set(all_small)) == len(all_small) == sum(math.comb(n + 2, 2) for n in range(5))
     pairs = list(neighbor_pairs(range(3), 4))
     assert len(pairs) == 3 * sum(math.comb(n + 2, 2) for n in range(4))
     assert all(right[:-1] == left for left, right in pairs)
@@ -120,8 +120,8 @@ def test_the_theorem_gives_poisson_sampling_back(rate, epsilon, delta):
 def test_one_side_as_printed_without_its_logarithm_is_not_the_loss_of_poisson_sampling():
     """Section 5.2 prints a ratio of probabilities where the epsilon is its logarithm."""
     epsilon, rate = 0.5, 0.25
-    one = poisson(rate)(("a",))
-    without, kept = one[frozenset()], one[frozenset({0})]
+    coin_law = poisson(rate)(("a",))
+    without, kept = coin_law[frozenset()], coin_law[frozenset({0})]
     printed = 1 / (without + math.exp(-epsilon) * kept)  # D is empty, D' is ("a",)
     true = math.log(printed)
     law = {name: output_law(name, poisson(rate), telling_a(epsilon)) for name in ((), ("a",))}

@@ -27,29 +27,29 @@ CHANCES = [(0.01, 0.02), (0.01, 0.99), (0.1, 0.3), (0.3, 0.31), (0.5, 0.51), (0.
 def brute(values, distance, bounds):
     """Section 5.3, record by record: the sum over all records, itself included, divided by their number."""
 
-    def between(one, other):
+    def between(first, second):
         if distance == "discrete":
-            return float(one != other)
+            return float(first != second)
         pairs = [bounds] if distance == "absolute" else bounds
-        parts = zip(np.atleast_1d(one), np.atleast_1d(other), pairs, strict=True)
+        parts = zip(np.atleast_1d(first), np.atleast_1d(second), pairs, strict=True)
         scaled = [
             (min(max(a, low), high) - min(max(b, low), high)) / (high - low) for a, b, (low, high) in parts
         ]
         return math.sqrt(math.fsum(part**2 for part in scaled) / len(scaled))
 
-    return [math.fsum(between(one, other) for other in values) / len(values) for one in values]
+    return [math.fsum(between(record, other) for other in values) / len(values) for record in values]
 
 
 def exact(values, low, high):
     """The mean absolute distances as rational numbers, record by record."""
     low, high = Fraction(low), Fraction(high)
-    places = [(min(max(Fraction(value), low), high) - low) / (high - low) for value in values]
-    return [sum(abs(one - other) for other in places) / len(places) for one in places]
+    positions = [(min(max(Fraction(value), low), high) - low) / (high - low) for value in values]
+    return [sum(abs(position - other) for other in positions) / len(positions) for position in positions]
 
 
-def rounded_up(one, other):
+def rounded_up(first, second):
     """The distance of two points of whole numbers, in whole steps."""
-    square = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+    square = sum((a - b) ** 2 for a, b in zip(first, second, strict=True))
     return math.isqrt(square - 1) + 1 if square else 0
 
 
@@ -59,27 +59,27 @@ def on_grid(column, pair, most):
 
 @given(ON_GRID, st.sampled_from([(0, 10), (-4, 4), (-5, 12), (3, 4)]))
 def test_absolute_scores_are_the_doubles_next_to_the_rational_ones(values, bounds):
-    found = outlier_scores(np.array(values), "absolute", bounds)
-    assert found.tolist() == [float(score) for score in exact(values, *bounds)]
+    actual = outlier_scores(np.array(values), "absolute", bounds)
+    assert actual.tolist() == [float(score) for score in exact(values, *bounds)]
 
 
 @given(LISTS)
 def test_absolute_scores_of_any_numbers_are_a_step_of_the_grid_off(values):
-    found = outlier_scores(np.array(values), "absolute", (0, 10))
-    np.testing.assert_allclose(found, brute(values, "absolute", (0, 10)), rtol=0, atol=2.0**-28)
+    actual = outlier_scores(np.array(values), "absolute", (0, 10))
+    np.testing.assert_allclose(actual, brute(values, "absolute", (0, 10)), rtol=0, atol=2.0**-28)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "dd"]), max_size=30))
 def test_discrete_scores_are_those_of_brute_force(labels):
-    found = outlier_scores(labels, "discrete")
-    np.testing.assert_array_equal(found, np.array(brute(labels, "discrete", None)))
+    actual = outlier_scores(labels, "discrete")
+    np.testing.assert_array_equal(actual, np.array(brute(labels, "discrete", None)))
 
 
 @given(arrays.arrays(float, st.tuples(st.integers(0, 15), st.just(3)), elements=st.floats(-2, 3)))
 def test_euclidean_scores_are_three_steps_of_the_grid_off(values):
     bounds = [(0, 1), (-1, 2), (-5, 5)]
-    found = outlier_scores(values, "euclidean", bounds)
-    np.testing.assert_allclose(found, brute(values, "euclidean", bounds), rtol=0, atol=3 * 2.0**-25)
+    actual = outlier_scores(values, "euclidean", bounds)
+    np.testing.assert_allclose(actual, brute(values, "euclidean", bounds), rtol=0, atol=3 * 2.0**-25)
 
 
 @pytest.mark.parametrize(("width", "bits"), [(1, 26), (2, 25), (3, 25), (4, 25), (5, 24), (16, 24), (17, 23)])
@@ -91,7 +91,7 @@ def test_euclidean_scores_are_the_doubles_next_to_those_of_whole_steps(width, bi
     most = 2**bits
     points = list(zip(*(on_grid(column, (-1, 1), most) for column in table.T), strict=True))
     greatest = rounded_up([most] * width, [0] * width)
-    expected = [sum(rounded_up(one, other) for other in points) / (90 * greatest) for one in points]
+    expected = [sum(rounded_up(point, other) for other in points) / (90 * greatest) for point in points]
     assert outlier_scores(table, "euclidean", [(-1, 1)] * width).tolist() == expected
     assert width * most**2 <= 2**52 < width * (2 * most) ** 2  # the finest grid of exact products
 
@@ -111,13 +111,13 @@ def test_distances_in_whole_steps_are_a_metric():
     """The theorem asks for the triangle inequality; points on a line and near it try it most."""
     rng = np.random.default_rng(9)
     for _ in range(2000):
-        one, middle, other = rng.integers(0, [5, 2**25][rng.integers(2)], (3, 2)).tolist()
+        first, middle, last = rng.integers(0, [5, 2**25][rng.integers(2)], (3, 2)).tolist()
         if rng.integers(2):
-            other = [2 * b - a + int(rng.integers(-1, 2)) for a, b in zip(one, middle, strict=True)]
-        direct = rounded_up(one, other)
-        assert direct <= rounded_up(one, middle) + rounded_up(middle, other)
-        assert direct == rounded_up(other, one)
-        assert (direct == 0) == (one == other)
+            last = [2 * b - a + int(rng.integers(-1, 2)) for a, b in zip(first, middle, strict=True)]
+        direct = rounded_up(first, last)
+        assert direct <= rounded_up(first, middle) + rounded_up(middle, last)
+        assert direct == rounded_up(last, first)
+        assert (direct == 0) == (first == last)
 
 
 @pytest.mark.full
@@ -126,17 +126,17 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     table, values = rng.uniform(0, 1, (301, 2)), rng.choice(rng.uniform(0, 1, 200), 301)
     apart = outlier_scores(table, "euclidean", [(0, 1), (0, 1)])
     along = outlier_scores(values, "absolute", (0, 1))
-    for held in (1, 2, 7, 100, 300, 301, 302, 1000):
-        monkeypatch.setattr(scores, "TILE", held)
-        monkeypatch.setattr(scores, "BLOCK", held)
+    for size in (1, 2, 7, 100, 300, 301, 302, 1000):
+        monkeypatch.setattr(scores, "TILE", size)
+        monkeypatch.setattr(scores, "BLOCK", size)
         np.testing.assert_array_equal(outlier_scores(table, "euclidean", [(0, 1), (0, 1)]), apart)
         np.testing.assert_array_equal(outlier_scores(values, "absolute", (0, 1)), along)
 
 
 def test_one_column_is_the_absolute_distance():
     values = np.random.default_rng(4).integers(-9, 9 * 64, 200) / 64
-    one = outlier_scores(values, "absolute", (0, 8))
-    np.testing.assert_array_equal(outlier_scores(values[:, np.newaxis], "euclidean", [(0, 8)]), one)
+    expected = outlier_scores(values, "absolute", (0, 8))
+    np.testing.assert_array_equal(outlier_scores(values[:, np.newaxis], "euclidean", [(0, 8)]), expected)
 
 
 def test_steps_are_the_nearest_and_the_clipping_comes_first():
@@ -145,11 +145,11 @@ def test_steps_are_the_nearest_and_the_clipping_comes_first():
         values = rng.uniform(low, high, 300)
         values[:4] = low, high, np.nextafter(low, -math.inf), np.nextafter(high, math.inf)
         width = Fraction(float(high)) - Fraction(float(low))
-        found = on_grid(values, (float(low), float(high)), 2**29)
-        for value, step in zip(values.tolist(), found, strict=True):
+        steps = on_grid(values, (float(low), float(high)), 2**29)
+        for value, step in zip(values.tolist(), steps, strict=True):
             share = (Fraction(min(max(value, low), high)) - Fraction(float(low))) / width
             assert abs(step - share * 2**29) <= Fraction(1, 2) + 2**31 * U
-        assert found[:4] == [0, 2**29, 0, 2**29]
+        assert steps[:4] == [0, 2**29, 0, 2**29]
 
 
 @pytest.mark.full
@@ -162,11 +162,11 @@ def test_a_hundred_thousand_scores_are_the_doubles_next_to_the_rational_ones(bou
     steps = on_grid(values, bounds, most := round(math.frexp(high - low)[0] * 2**29))
     order = sorted(range(len(steps)), key=steps.__getitem__)
     below, total, n = 0, sum(steps), len(steps)
-    found = outlier_scores(values, "absolute", bounds)
-    for place, record in enumerate(order):  # integers of Python, whose quotient is the double next to it
+    actual = outlier_scores(values, "absolute", bounds)
+    for rank, record in enumerate(order):  # integers of Python, whose quotient is the double next to it
         step = steps[record]
-        away = step * place - below + (total - below) - step * (n - place)
-        assert found[record] == away / (n * most)
+        away = step * rank - below + (total - below) - step * (n - rank)
+        assert actual[record] == away / (n * most)
         below += step
 
 
@@ -177,10 +177,10 @@ def test_sixteen_million_records_are_as_exact_as_few():
     values = np.random.default_rng(12).integers(0, 1001, n)
     values[: n // 3] = 1000
     counts = np.bincount(values, minlength=1001).tolist()
-    found = outlier_scores(values, "absolute", (0, 1000))
+    actual = outlier_scores(values, "absolute", (0, 1000))
     for record in (0, n // 3, n // 2, n - 1):
         steps = sum(2**19 * abs(int(values[record]) - other) * times for other, times in enumerate(counts))
-        assert found[record] == steps / (n * most)
+        assert actual[record] == steps / (n * most)
     alike = outlier_scores(values, "discrete")
     assert alike[0] == (n - counts[1000]) / n
 
@@ -219,10 +219,10 @@ def test_equal_records_have_equal_scores_in_any_order(distance):
     values = rng.choice([0.1, 0.2, 0.3, 1 / 3], 1000)
     bounds = {"absolute": (0, 1), "discrete": None, "euclidean": [(0, 1)] * 2}[distance]
     records = np.column_stack([values, values**2]) if distance == "euclidean" else values
-    found = outlier_scores(records, distance, bounds)
-    assert all(len(set(found[values == value])) == 1 for value in set(values))
+    actual = outlier_scores(records, distance, bounds)
+    assert all(len(set(actual[values == value])) == 1 for value in set(values))
     order = rng.permutation(1000)
-    np.testing.assert_array_equal(outlier_scores(records[order], distance, bounds), found[order])
+    np.testing.assert_array_equal(outlier_scores(records[order], distance, bounds), actual[order])
 
 
 @pytest.mark.parametrize(
@@ -265,12 +265,12 @@ def test_no_records_have_no_scores():
 def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(values, one, other):
     """And off by 3 * 2**-53 at most, never above 1 - m; the distances are transformed as in Section 5.3."""
     m, M = sorted([Fraction(one, 100), Fraction(other, 100)])
-    found = keep_probabilities(outlier_scores(np.array(values), "absolute", (0, 10)), m, M)
-    for kept, score in zip(found.tolist(), exact(values, 0, 10), strict=True):
+    actual = keep_probabilities(outlier_scores(np.array(values), "absolute", (0, 10)), m, M)
+    for kept, score in zip(actual.tolist(), exact(values, 0, 10), strict=True):
         assert abs(Fraction(kept) - (1 - m - (M - m) * score)) <= 3 * U
         assert 1 - M - U <= kept <= 1 - m
     if m == M:
-        assert len(set(found.tolist())) <= 1
+        assert len(set(actual.tolist())) <= 1
 
 
 @pytest.mark.full

@@ -116,7 +116,9 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[Number, Number]) -> S
             f"'total' must be the cap of a budget (got {got(total)}).", "total=budget.total."
         )
     try:
-        left_amount, left_delta = (one if isinstance(one, Fraction) else float(one) for one in left)
+        left_amount, left_delta = (
+            amount if isinstance(amount, Fraction) else float(amount) for amount in left
+        )
     except (TypeError, ValueError):
         raise ParameterError(f"'left' must be two numbers (got {got(left)}).", "left=budget.left.") from None
     in_rho = isinstance(total, ZCDP)
@@ -127,17 +129,17 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[Number, Number]) -> S
     is_part = in_rho or not (counted or abs(float(cap - left_amount) - amounts.sum()) > 1e-6 * cap)
     charges = many(len(amounts), "charge")
     rest = remaining(left_amount)
-    said = [f"total {named} {cost(cap)}, left {rest}; {charges}"]
+    notes = [f"total {named} {cost(cap)}, left {rest}; {charges}"]
     if not is_part:
-        said = [f"total epsilon {cost(cap)}; left: epsilon {rest} of one more release; {charges}"]
+        notes = [f"total epsilon {cost(cap)}; left: epsilon {rest} of one more release; {charges}"]
     if not isinstance(total, ZCDP) and total.delta:
-        said.append(f"delta: total {cost(total.delta)}, left {remaining(left_delta)}")
+        notes.append(f"delta: total {cost(total.delta)}, left {remaining(left_delta)}")
     rows = [
-        SpentBar(printable(label, 100), one)
-        for label, one in zip(entries["release"], amounts.tolist(), strict=True)
+        SpentBar(printable(label, 100), amount)
+        for label, amount in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"
-    return SpentBars(rows, unit, float(cap), left_amount, is_part, said)
+    return SpentBars(rows, unit, float(cap), left_amount, is_part, notes)
 
 
 def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
@@ -174,10 +176,10 @@ def _bars_with_starts(few: Sequence[SpentBar], spent: SpentBars) -> list[tuple[S
 
 def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
     """Draw the bars one below the other."""
-    for place, (row, start) in enumerate(placed):
+    for position, (row, start) in enumerate(placed):
         colour = GROUPED if row.charges > 1 else CHARGED
         charged = {"facecolor": colour, "edgecolor": CHARGED, "linewidth": 0.6}
-        ax.barh(place, row.amount, 0.7, left=start, zorder=2, **(charged if row.charges else LEFT))
+        ax.barh(position, row.amount, 0.7, left=start, zorder=2, **(charged if row.charges else LEFT))
     if spent.is_part:
         ax.axvline(spent.cap, color="black", linewidth=1.2, zorder=3)
     ax.set_ylim(max(len(placed), 1) - 0.4, -0.6)
@@ -187,7 +189,7 @@ def _bars(ax: Any, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -
 def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: SpentBars) -> None:
     """Write the amounts beside their bars if there is room."""
     size, edge = 0.95 * canvas.points, canvas.pixel(spent.end, 0)[0]
-    for place, (row, start) in enumerate(placed):
+    for position, (row, start) in enumerate(placed):
         end, text = start + row.amount, cost(row.amount) if row.charges else remaining(spent.left)
         wide = canvas.size_of(text, size)[0] + 6 * canvas.dot
         at, side, shift, shade = end, "left", 4, "0.2"
@@ -197,7 +199,7 @@ def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: Spen
                 at = start
             else:
                 shade = "white" if row.charges == 1 else "black"
-        written = canvas.write(text, (at, place), (shift, 0), size=size, color=shade, ha=side, zorder=4)
+        written = canvas.write(text, (at, position), (shift, 0), size=size, color=shade, ha=side, zorder=4)
         if shade == "black":
             written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
 
@@ -228,14 +230,14 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
 
     Raises MetadataError if the rows are not epsilon and bounding, or a column is missing.
     """
-    wanted = "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
+    requirement = "the index must begin with epsilon and bounding, and the columns hold 'bias' and 'rmse'"
     if "plus_minus" in plan.columns and not {"bias", "rmse"} & set(plan.columns):
         raise NoPictureError(
             "The plan holds no bias and no root mean squared error, so it has no picture.",
             "plan['plus_minus'] holds the margins of error.",
         )
     if list(plan.index.names[:2]) != ["epsilon", "bounding"] or not {"bias", "rmse"} <= set(plan.columns):
-        raise _altered(wanted)
+        raise _altered(requirement)
     try:
         table: Any = plan[["rmse", "bias"]]
         days = table / pd.Timedelta(days=1) if _of_dates(plan) else table
@@ -243,29 +245,29 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         epsilon = plan.index.get_level_values(0).to_numpy(dtype=np.float64)
         cells = np.broadcast_to(np.asarray(plan.get("cells", 1), dtype=np.int64), len(plan))
     except (TypeError, ValueError):
-        raise _altered(wanted) from None
+        raise _altered(requirement) from None
     kinds = plan.index.get_level_values(1)
     if not len(plan) or not (np.isfinite(epsilon) & (epsilon > 0)).all() or not set(kinds) <= set(STYLES):
         raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
     labels = [label[2:] for label in plan.index]
     rows = pd.Series(range(len(plan))).groupby(pd.factorize(pd.Series(labels, dtype=object))[0])
-    found: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
+    curves: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}
     for _, chosen in rows:
-        places = chosen.to_numpy()
+        positions = chosen.to_numpy()
         by_bounding = {}
-        for kind in dict.fromkeys(kinds[places]):
-            own = places[kinds[places] == kind]
+        for kind in dict.fromkeys(kinds[positions]):
+            own = positions[kinds[positions] == kind]
             own = own[np.argsort(epsilon[own], kind="stable")]
             by_bounding[kind] = (epsilon[own], *numbers[own].T)
         key = b"".join(part.tobytes() for each in by_bounding.values() for part in each)
-        name, many, _ = found.get(key, (label_of(labels[places[0]]), 0, None))
+        name, count, _ = curves.get(key, (label_of(labels[positions[0]]), 0, None))
         if any(bool(np.isfinite(rmse).any()) for _, rmse, _ in by_bounding.values()):
-            found[key] = (name, many + int(cells[places[0]]), by_bounding)
-    if not found:
+            curves[key] = (name, count + int(cells[positions[0]]), by_bounding)
+    if not curves:
         raise _altered("a row must hold numbers")
     return [
-        Curves(name and name + f" and {many - 1} more" * (many > 1), each)
-        for name, many, each in found.values()
+        Curves(name and name + f" and {count - 1} more" * (count > 1), each)
+        for name, count, each in curves.values()
     ]
 
 
@@ -274,8 +276,8 @@ def _of_dates(plan: pd.DataFrame) -> bool:
     return all(plan[name].dtype.kind == "m" for name in ("rmse", "bias"))
 
 
-def _altered(wanted: str) -> MetadataError:
-    return changed("a plan", wanted, "private.dp.plan.mean(...).dp.plot(), or a choice of its rows.")
+def _altered(requirement: str) -> MetadataError:
+    return changed("a plan", requirement, "private.dp.plan.mean(...).dp.plot(), or a choice of its rows.")
 
 
 def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
@@ -286,23 +288,23 @@ def draw_plan(plan: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> 
             f"The plan has {len(curves)} distinct numbers, and a picture holds {MOST_NUMBERS}.",
             'plan.xs("age", level=2).dp.plot() for one of them.',
         )
-    asked = [(curve, place) for curve in curves for place in (1, 2)[: 1 + curve.biased]]
-    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(asked)), grid="")
+    panels = [(curve, error) for curve in curves for error in (1, 2)[: 1 + curve.biased]]
+    canvas = Canvas.of(ax, (6.4, 1.6 + 1.7 * len(panels)), grid="")
     of, by = facts.get("columns") or [], facts.get("by") or []
     title = title_of(str(facts.get("statistic")), of, by, facts.get("normalize"))
     align = canvas.entitle(f"Plan: {title}", _plan_notes(facts, curves))
-    if canvas.height / len(asked) < LEAST:
+    if canvas.height / len(panels) < LEAST:
         raise ParameterError(
-            f"'ax' has no room for {len(asked)} axes, one below the other.",
+            f"'ax' has no room for {len(panels)} axes, one below the other.",
             "no ax, for a figure of the right height; or one number: plan.xs(label, level=2).",
         )
-    parts = canvas.below_each_other([1.0] * len(asked), titled=True)
+    parts = canvas.below_each_other([1.0] * len(panels), titled=True)
     handles: dict[str, Any] = {}
-    for part, (curve, place) in zip(parts, asked, strict=True):
+    for part, (curve, error) in zip(parts, panels, strict=True):
         part.frame("y")
-        what = ERRORS[place] + (" in days" if _of_dates(plan) else "")
-        part.name(f"{what} of {curve.name}" if len(curves) > 1 else what)
-        handles |= _lines(part, curve, place)
+        quantity = ERRORS[error] + (" in days" if _of_dates(plan) else "")
+        part.name(f"{quantity} of {curve.name}" if len(curves) > 1 else quantity)
+        handles |= _lines(part, curve, error)
     canvas.lay_out()
     parts[-1].ax.set_xlabel("epsilon (less noise to the right)", fontsize=parts[-1].points)
     names = [f"bounding {kind}" if kind != "none" else "no bounding" for kind in handles]
@@ -327,21 +329,21 @@ def _plan_notes(facts: Mapping[str, Any], curves: Sequence[Curves]) -> list[str]
     ]
 
 
-def _lines(part: Canvas, curve: Curves, place: int) -> dict[str, Any]:
+def _lines(part: Canvas, curve: Curves, error: int) -> dict[str, Any]:
     """Draw the lines of one error; return the handles of the legend."""
     ax, handles = part.ax, {}
     for kind, drawn in curve.by_bounding.items():
         colour, dashes, marker = STYLES[kind]
         style = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4, "linewidth": 1.6}
-        (handles[kind],) = ax.plot(drawn[0], drawn[place], **style)
+        (handles[kind],) = ax.plot(drawn[0], drawn[error], **style)
     every = np.unique(np.concatenate([drawn[0] for drawn in curve.by_bounding.values()]))
     part.log_epsilon(every)
     if len(every) > 1:
         margin = (every[-1] / every[0]) ** 0.03
         ax.set_xlim(every[0] / margin, every[-1] * margin)
     ax.tick_params(which="both", labelsize=0.9 * part.points, length=2.5, pad=2)
-    errors = np.concatenate([drawn[place] for drawn in curve.by_bounding.values()])
-    _heights(part, errors[np.isfinite(errors)], positive=place == 1)
+    errors = np.concatenate([drawn[error] for drawn in curve.by_bounding.values()])
+    _heights(part, errors[np.isfinite(errors)], positive=error == 1)
     return handles
 
 

@@ -170,8 +170,8 @@ class Canvas:
         self.ax.set_axis_off()
 
         def place(number: int) -> tuple[float, float, float, float]:
-            box, dot, many = self.ax.bbox, self.dot, len(weights)
-            free = max(box.height - (many * above + (many - 1) * under) * dot, 0.2 * box.height)
+            box, dot, count = self.ax.bbox, self.dot, len(weights)
+            free = max(box.height - (count * above + (count - 1) * under) * dot, 0.2 * box.height)
             top = box.y1 - before[number] * free - ((number + 1) * above + number * under) * dot
             return box.x0, top - shares[number] * free, box.x1, top
 
@@ -233,9 +233,9 @@ class Canvas:
         if whole <= width:
             return text
         letters = max(int(len(text) * width / whole), 8)
-        kept = text.replace(" %", "\u00a0%").replace("± ", "±\u00a0")  # stay together
+        joined = text.replace(" %", "\u00a0%").replace("± ", "±\u00a0")  # stay together
         while True:
-            lines = [line.replace("\u00a0", " ") for line in textwrap.wrap(kept, letters)]
+            lines = [line.replace("\u00a0", " ") for line in textwrap.wrap(joined, letters)]
             if len(lines) > most:
                 lines = [*lines[: most - 1], lines[most - 1][: max(letters - 1, 1)] + "…"]
             if letters <= 8 or self.size_of("\n".join(lines), size)[0] <= width:
@@ -349,8 +349,8 @@ class Canvas:
             trials.append((ticks, tick_texts(ticks)) if dates is None else dates(low, high, most))
         for ticks, texts in trials:
             widths = np.array([self.size_of(text, size)[0] + 9 for text in texts])
-            places = self.ax.transData.transform(np.column_stack([ticks, np.zeros(len(ticks))]))[:, 0]
-            if ticks.size and (np.diff(places) >= (widths[1:] + widths[:-1]) / 2).all():
+            positions = self.ax.transData.transform(np.column_stack([ticks, np.zeros(len(ticks))]))[:, 0]
+            if ticks.size and (np.diff(positions) >= (widths[1:] + widths[:-1]) / 2).all():
                 self.ax.set_xticks(ticks, texts, fontsize=size)
                 return
         self.ax.set_xticks([])
@@ -373,18 +373,18 @@ class Canvas:
 
     def columns(self, labels: Sequence[str]) -> None:
         """Label the columns 0, 1, ... below the axes; if there is little room, upright and then as `rows`."""
-        widest = max(self.size_of(one, self.points)[0] for one in labels) if len(labels) <= 60 else np.inf
+        widest = max(self.size_of(label, self.points)[0] for label in labels) if len(labels) <= 60 else np.inf
         shown, size, turn = range(len(labels)), self.points, 0
         if widest + 4 > self.ax.bbox.width / len(labels):
             (shown, size), turn = self._thinned(len(labels), self.width), 90
         texts = [labels[column] for column in shown]
         self.ax.set_xticks(list(shown), texts, fontsize=size, rotation=turn, parse_math=False)
 
-    def _thinned(self, many: int, room: float) -> tuple[range, float]:
+    def _thinned(self, count: int, room: float) -> tuple[range, float]:
         """Return which of many labels there is room for, and in which size."""
-        each = room / many
+        each = room / count
         size = float(np.clip(0.85 * each, LEAST, self.points))
-        return range(0, many, max(1, math.ceil(1.15 * size / each))), size
+        return range(0, count, max(1, math.ceil(1.15 * size / each))), size
 
 
 def linear_ticks(low: float, high: float, most: int) -> Floats:
@@ -429,10 +429,10 @@ def luminance(colour: Sequence[float]) -> float:
     return float(np.dot(parts, (0.2126, 0.7152, 0.0722)))
 
 
-def changed(kind: str, wanted: str, instead: str) -> MetadataError:
+def changed(kind: str, requirement: str, instead: str) -> MetadataError:
     """Return the error for a marked frame whose rows or columns are not those that it was made with."""
     return MetadataError(
-        f"The frame is marked as {kind}, but its rows or columns were changed: {wanted}.", instead
+        f"The frame is marked as {kind}, but its rows or columns were changed: {requirement}.", instead
     )
 
 
@@ -467,10 +467,10 @@ def date_ticks(low: float, high: float, most: int) -> tuple[Floats, list[str]]:
                 continue
             since = 1970 if unit == "Y" else 0  # round years
             start = -(-(first + since) // step) * step - since
-            places = np.arange(start, last + 1, step).astype(f"datetime64[{unit}]")
-            dates = places.astype("datetime64[s]")
+            ticks = np.arange(start, last + 1, step).astype(f"datetime64[{unit}]")
+            dates = ticks.astype("datetime64[s]")
             dates = dates[(dates >= ends[0]) & (dates <= ends[1])]
             if len(dates) <= most:
-                shown = dates.astype("datetime64[m]" if unit == "h" else places.dtype)
+                shown = dates.astype("datetime64[m]" if unit == "h" else ticks.dtype)
                 return dates.astype(np.float64), [str(date).replace("T", " ") for date in shown]
     return np.array([]), []

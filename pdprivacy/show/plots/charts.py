@@ -144,9 +144,11 @@ class Cube:
 
 def seconds_of(table: pd.DataFrame) -> Floats:
     """Return dates as seconds since 1970, of the clock of their time zone; NaN for NaT."""
-    columns = [table.iloc[:, place].dt.tz_localize(None).dt.as_unit("us") for place in range(table.shape[1])]
-    found = np.stack([column.to_numpy().astype(np.int64) / 1e6 for column in columns], axis=-1)
-    return np.where(table.isna().to_numpy(), np.nan, found)
+    columns = [
+        table.iloc[:, position].dt.tz_localize(None).dt.as_unit("us") for position in range(table.shape[1])
+    ]
+    seconds = np.stack([column.to_numpy().astype(np.int64) / 1e6 for column in columns], axis=-1)
+    return np.where(table.isna().to_numpy(), np.nan, seconds)
 
 
 def within_noise(values: Floats, half: Floats) -> Mask:
@@ -159,19 +161,19 @@ def _order(released: Released, facts: Metadata) -> tuple[pd.Index[Any] | None, A
     rows = len(released)
     if isinstance(released, pd.Series):
         return None, lambda values: values.reshape(rows, 1, 1)
-    many, names = facts.releases, released.columns
-    whole = isinstance(many, int) and many > 1 and len(names) % many == 0
+    count, names = facts.releases, released.columns
+    whole = isinstance(count, int) and count > 1 and len(names) % count == 0
     if not whole or names.names[0] != "release":
         return names, lambda values: values.reshape(rows, -1, 1)
-    first = names[: len(names) // many]
+    first = names[: len(names) // count]
     inner = first.droplevel(0) if isinstance(first, pd.MultiIndex) else None
-    return inner, lambda values: values.reshape(rows, many, -1).transpose(0, 2, 1)
+    return inner, lambda values: values.reshape(rows, count, -1).transpose(0, 2, 1)
 
 
 def edges_of(label: object) -> tuple[float, float] | None:
     """Return the edges of a bin such as ``[16, 30)``; None for another label."""
-    found = BIN.match(label) if isinstance(label, str) else None
-    return None if found is None else (float(found[2]), float(found[3]))
+    match = BIN.match(label) if isinstance(label, str) else None
+    return None if match is None else (float(match[2]), float(match[3]))
 
 
 def edge_texts(label: str) -> tuple[str, str]:
@@ -249,9 +251,11 @@ class Panel:
     @property
     def places(self) -> Floats:
         """The height of each number from above; the releases of a row are close to each other."""
-        rows, many = self.values.shape
-        places: Floats = np.arange(rows)[:, None] + (np.arange(many) - (many - 1) / 2) * 0.7 / many
-        return places
+        rows, releases = self.values.shape
+        heights: Floats = (
+            np.arange(rows)[:, None] + (np.arange(releases) - (releases - 1) / 2) * 0.7 / releases
+        )
+        return heights
 
 
 def panels_of(cube: Cube) -> list[Panel]:
@@ -309,9 +313,9 @@ def draw_numbers(cube: Cube, ax: Axes | None) -> Any:
         room = part.height / panel.values.size
         if room >= 1.05 * part.points or not panel.known.any():
             size, right = min(0.9 * part.points, room), part.ax.get_yaxis_transform()
-            for text, place in zip(panel.texts, panel.places.flat, strict=True):
+            for text, position in zip(panel.texts, panel.places.flat, strict=True):
                 part.write(
-                    text, (1, place), (5, 0), over=right, size=size, color="0.25", annotation_clip=False
+                    text, (1, position), (5, 0), over=right, size=size, color="0.25", annotation_clip=False
                 )
     align()
     for part, panel in zip(parts, panels, strict=True):
@@ -354,11 +358,11 @@ def _points(part: Canvas, panel: Panel) -> None:
     part.rows(panel.labels)
     if panel.name:
         part.name(panel.name)
-    places, known = panel.places, panel.known
+    heights, known = panel.places, panel.known
     bars = known & np.isfinite(panel.half)
-    ax.hlines(places[bars], panel.ends[0][bars], panel.ends[1][bars], color=COLOUR, linewidth=1.6, zorder=2)
+    ax.hlines(heights[bars], panel.ends[0][bars], panel.ends[1][bars], color=COLOUR, linewidth=1.6, zorder=2)
     ax.plot(
-        panel.values[known], places[known], linestyle="", marker="o", markersize=5, color=COLOUR,
+        panel.values[known], heights[known], linestyle="", marker="o", markersize=5, color=COLOUR,
         markeredgecolor="white", markeredgewidth=0.6, zorder=3,
     )  # fmt: skip
     for bound, end in panel.beyond:
@@ -401,24 +405,24 @@ def _middles(labels: Sequence[str]) -> Floats:
     """The middle of each period, in seconds since 1970."""
     firsts = [re.sub(r"Q(\d)", lambda quarter: f"-{3 * int(quarter[1]) - 2:02}", label) for label in labels]
     starts = np.array([first.partition("/")[0] for first in firsts], dtype="datetime64[D]")
-    many, unit = LENGTHS[len(labels[0])]
-    ends = starts.astype(f"datetime64[{unit}]") + many
-    both = [side.astype("datetime64[s]").astype(np.float64) for side in (starts, ends)]
-    return (both[0] + both[1]) / 2
+    length, unit = LENGTHS[len(labels[0])]
+    ends = starts.astype(f"datetime64[{unit}]") + length
+    edges = [side.astype("datetime64[s]").astype(np.float64) for side in (starts, ends)]
+    return (edges[0] + edges[1]) / 2
 
 
 def draw_series(cube: Cube, ax: Axes | None) -> Any:
     """Draw numbers over time; several columns one below the other, several releases as lines of their own."""
-    places = [row for row, label in enumerate(cube.rows) if isinstance(label, str)]
-    middles = _middles([cube.rows[row] for row in places])
+    dated = [row for row, label in enumerate(cube.rows) if isinstance(label, str)]
+    middles = _middles([cube.rows[row] for row in dated])
     order = np.argsort(middles)
-    rows, at = np.array(places)[order], middles[order]
+    rows, at = np.array(dated)[order], middles[order]
     names = [""] if cube.columns is None else [label_of(name) for name in cube.columns]
     canvas = Canvas.of(ax, (6.4, 2.2 + 1.6 * len(names)))
     drawn = "lines" if len(rows) <= MOST_MARGINS else "bands"
     known = np.isfinite(cube.half).any()
     notes = cube.notes(f"{drawn}: {cube.noise}" if known else "no margins: the error is not known")
-    missing = cube.texts(sorted({*range(len(cube.rows))} - {*places}))
+    missing = cube.texts(sorted({*range(len(cube.rows))} - {*dated}))
     align = canvas.entitle(cube.view.title, [*notes, f"no date: {', '.join(missing)}" if missing else ""])
     parts = [canvas] if len(names) == 1 else canvas.below_each_other([1] * len(names), titled=True)
     for column, (part, name) in enumerate(zip(parts, names, strict=True)):

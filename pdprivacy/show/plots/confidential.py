@@ -26,9 +26,9 @@ EPSILON = "epsilon of the table (less noise to the right)"
 AVERAGES = {"cells": ("#0072B2", "-"), "records": ("#D55E00", "-.")}
 
 
-def _altered(facts: Mapping[str, Any], wanted: str) -> MetadataError:
+def _altered(facts: Mapping[str, Any], requirement: str) -> MetadataError:
     kind = facts["confidential"]
-    return changed(f"'{kind}'", wanted, f"private.dp.{kind}(...).dp.plot(), before anything is renamed.")
+    return changed(f"'{kind}'", requirement, f"private.dp.{kind}(...).dp.plot(), before anything is renamed.")
 
 
 def _numbers(frame: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
@@ -81,9 +81,9 @@ def _risk_curve(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) 
     words += ["partial"] if facts.get("partial") else []
     words += ["published form"] if facts.get("method") == "published" else []
     attack = facts.get("attack", "homogeneity")
-    what = "sum of disclosure risks" if facts.get("overall") == "sum" else "disclosure risk"
-    said = ", ".join(str(word).replace("_", " ") for word in words if word)
-    canvas.label(EPSILON, f"{what} by {attack} attack" + (f"\n({said})" if said else ""))
+    quantity = "sum of disclosure risks" if facts.get("overall") == "sum" else "disclosure risk"
+    details = ", ".join(str(word).replace("_", " ") for word in words if word)
+    canvas.label(EPSILON, f"{quantity} by {attack} attack" + (f"\n({details})" if details else ""))
     top = float(np.nanmax(np.concatenate([risks, ends])))
     taken = _head(canvas, top, handles, [f"average over {name}" for name in names], rows=1.1)
     for lines, side in zip(limits, ("left", "right"), strict=True):
@@ -156,8 +156,8 @@ def _tradeoff(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     handles = on.plot(
         epsilon, numbers[:, 0], color="black", marker=_single_point_marker(epsilon), linewidth=2.4, zorder=3
     )
-    for place, distance in enumerate(numbers[:, 1:-1].T):
-        colour, dashes, marker, _ = ORDERS[place % len(ORDERS)]
+    for position, distance in enumerate(numbers[:, 1:-1].T):
+        colour, dashes, marker, _ = ORDERS[position % len(ORDERS)]
         handles += on.plot(
             epsilon, distance, color=colour, linestyle=dashes, marker=marker, markersize=4, linewidth=1.6
         )
@@ -179,8 +179,8 @@ def _recommend(canvas: Canvas, epsilon: Floats, recommended: Mask, top: float) -
     runs = [(epsilon[first], epsilon[end - 1]) for first, end in zip(ends[::2], ends[1::2], strict=True)]
     high = ax.get_ylim()[1]
     for lower, upper in runs:
-        one = 5 if lower == upper else 0  # points; a span of no width would not be seen
-        ax.axvspan(lower, upper, 0, top / high, color="#56B4E9", alpha=0.3, linewidth=one, zorder=1)
+        linewidth = 5 if lower == upper else 0  # points; a span of no width would not be seen
+        ax.axvspan(lower, upper, 0, top / high, color="#56B4E9", alpha=0.3, linewidth=linewidth, zorder=1)
     text, at = "recommended: none\n(no epsilon here meets both limits)", 0.5
     if runs:
         lower, upper = max(runs, key=lambda run: run[1] / run[0])
@@ -196,14 +196,14 @@ def _recommend(canvas: Canvas, epsilon: Floats, recommended: Mask, top: float) -
 def _comparison(frame: pd.DataFrame, facts: Mapping[str, Any], names: list[str]) -> tuple[Floats, Floats]:
     """Return (R, K) epsilon and the arguments of an omission, ascending, and (R, 5) errors."""
     heads = ["error", "lower", "upper", "without", "without_upper"]
-    wanted = f"the index must be (epsilon, {', '.join(names)}), and the columns hold {', '.join(heads)}"
+    requirement = f"the index must be (epsilon, {', '.join(names)}), and the columns hold {', '.join(heads)}"
     if list(frame.index.names) != ["epsilon", *names] or not set(heads) <= set(frame.columns):
-        raise _altered(facts, wanted)
+        raise _altered(facts, requirement)
     try:
         keys = np.array(frame.index.to_list(), dtype=np.float64)
         values = frame[heads].to_numpy(dtype=np.float64)
     except (TypeError, ValueError):
-        raise _altered(facts, wanted) from None
+        raise _altered(facts, requirement) from None
     if not np.isfinite(values).all(axis=1).any():
         raise _altered(facts, "a row must hold numbers")
     order = np.lexsort(keys.T[::-1])
@@ -223,18 +223,18 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     for position, level in enumerate(levels):
         colour, dashes, marker, _ = ORDERS[position % len(ORDERS)]
         rows = keys[:, 0] == level
-        places = keys[rows, 1]
+        positions = keys[rows, 1]
         if not sampled:  # side by side at each pair
             at = [int(np.flatnonzero((pairs == key).all(axis=1))[0]) for key in keys[rows, 1:]]
-            places = np.array(at) + 0.6 * ((position + 0.5) / len(levels) - 0.5)
+            positions = np.array(at) + 0.6 * ((position + 0.5) / len(levels) - 0.5)
         error, lower, upper, without, _ = values[rows].T
         if sampled:
             alone = marker if known[rows].sum() == 1 else ""
-            handles += on.plot(places, error, color=colour, linestyle=dashes, marker=alone, zorder=3)
-            on.fill_between(places, lower, upper, color=colour, alpha=0.2, linewidth=0, zorder=2)
+            handles += on.plot(positions, error, color=colour, linestyle=dashes, marker=alone, zorder=3)
+            on.fill_between(positions, lower, upper, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
-            handles += on.plot(places, error, color=colour, linestyle="", marker=marker, zorder=3)
-            on.vlines(places, lower, upper, color=colour, linewidth=1.2, zorder=2)
+            handles += on.plot(positions, error, color=colour, linestyle="", marker=marker, zorder=3)
+            on.vlines(positions, lower, upper, color=colour, linewidth=1.2, zorder=2)
         labels.append(f"epsilon {cost(level)}")
         dotted = on.axhline(float(without[0]), color=colour, linestyle=":", linewidth=1.2, zorder=2)
     if sampled:
@@ -247,11 +247,11 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
         on.set_xticks(np.arange(len(pairs)), names, rotation=90, fontsize=max(small, 4))
         on.set_xlim(-0.5, len(pairs) - 0.5)
         below = "probability to be left out, m and M (the same guarantee at each)"
-    what = title_of(str(facts["statistic"]), facts.get("columns") or []) if "statistic" in facts else ""
+    title = title_of(str(facts["statistic"]), facts.get("columns") or []) if "statistic" in facts else ""
     error_name = str(facts.get("error", "error"))
     if error_name.startswith(("mean percent", "probability")):
         canvas.percent()
-    canvas.label(below, f"{error_name}\n({what})" if what else error_name)
+    canvas.label(below, f"{error_name}\n({title})" if title else error_name)
     _head(canvas, float(np.nanmax(values[known])), [*handles, dotted], [*labels, "all records"], rows=0.3)
     return on
 
@@ -323,9 +323,9 @@ def _tracks(ax: Any) -> Floats:
     tracks = []
     for line in ax.get_lines():
         drawn = line.get_transform().transform(np.asarray(line.get_xydata(), dtype=np.float64))
-        steps, places = np.linspace(0, max(len(drawn) - 1, 0), 500), np.arange(len(drawn))
+        steps, indices = np.linspace(0, max(len(drawn) - 1, 0), 500), np.arange(len(drawn))
         if len(drawn):
-            tracks.append(np.column_stack([np.interp(steps, places, way) for way in drawn.T]))
+            tracks.append(np.column_stack([np.interp(steps, indices, way) for way in drawn.T]))
     return np.concatenate(tracks)
 
 

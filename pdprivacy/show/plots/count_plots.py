@@ -98,11 +98,11 @@ class Bars:
         """Write the numbers beyond the upper ends of the intervals."""
         for row, texts in enumerate(self.texts):
             for release, text in enumerate(texts):
-                end, place = max(self.upper[row, release], 0), self.places[row, release]
+                end, position = max(self.upper[row, release], 0), self.places[row, release]
                 if self.upright:
-                    self.canvas.write(text, (place, end), (0, 2), size=size, ha="center", va="bottom")
+                    self.canvas.write(text, (position, end), (0, 2), size=size, ha="center", va="bottom")
                 else:
-                    self.canvas.write(text, (end, place), (4, 0), size=size)
+                    self.canvas.write(text, (end, position), (4, 0), size=size)
 
 
 def _notes(cube: Cube, hatched: bool, *more: str) -> list[str]:
@@ -124,14 +124,14 @@ def _bins(cube: Cube, bins: Floats, nulls: list[int], ax: Axes | None) -> Any:
         rows, width = np.append(rows, nulls), np.append(width, width[-1])
         left = np.append(left, bins[-1, 1] + width[-1] / 2)
     part = width[:, None] / cube.many
-    places = left[:, None] + part * (np.arange(cube.many) + 0.5)
+    positions = left[:, None] + part * (np.arange(cube.many) + 0.5)
     unit = 1.0 if even else width[:, None]
-    bars = Bars(canvas, cube, rows.tolist(), places, np.broadcast_to(part, places.shape), True, unit)
-    hatched = bars.draw() if places.size <= MOST_DRAWN else _outline(bars, left, width)
+    bars = Bars(canvas, cube, rows.tolist(), positions, np.broadcast_to(part, positions.shape), True, unit)
+    hatched = bars.draw() if positions.size <= MOST_DRAWN else _outline(bars, left, width)
     on.margins(x=0.01)
     on.tick_params(axis="y", labelsize=0.9 * canvas.points)
-    said = [f"NaN: {' and '.join(cube.texts((nulls[0], 0)))}"] if nulls and not even else []
-    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *said))
+    notes = [f"NaN: {' and '.join(cube.texts((nulls[0], 0)))}"] if nulls and not even else []
+    align = canvas.entitle(cube.view.title, _notes(cube, hatched, *notes))
     canvas.label(names_of(cube.rows), cube.unit + ("" if even else " / width of the bin"), canvas.points)
     names = [first for first, _ in edges] + [edges[-1][1]]
     low, high = on.get_xlim()
@@ -148,9 +148,9 @@ def _outline(bars: Bars, left: Floats, width: Floats) -> bool:
     """Draw very many bins, none of them hatched: an outline per release, and a band for its intervals."""
     ax, cube, edges = bars.canvas.ax, bars.cube, np.append(left, left[-1] + width[-1])
     drawn = (bars.of(numbers).T for numbers in (cube.values, *cube.ends))
-    for place, (value, low, high) in enumerate(zip(*drawn, strict=True)):
-        colour, dashes, *_ = ORDERS[place % len(ORDERS)]
-        ax.stairs(value, edges, color=colour, linestyle=dashes if place else "-", linewidth=1.1, zorder=3)
+    for release, (value, low, high) in enumerate(zip(*drawn, strict=True)):
+        colour, dashes, *_ = ORDERS[release % len(ORDERS)]
+        ax.stairs(value, edges, color=colour, linestyle=dashes if release else "-", linewidth=1.1, zorder=3)
         ends = [np.append(end, end[-1]) for end in (low, high)]
         ax.fill_between(edges, *ends, step="post", color=colour, alpha=0.25, linewidth=0, zorder=2)
     ax.axhline(0, color="0.3", linewidth=0.8, zorder=3)
@@ -183,8 +183,8 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
         shown = sorted(np.argsort(-cube.values[:, 0].mean(axis=1), kind="stable")[:most].tolist())
         texts.append(f"the {most} largest of {rows} labels")
     thick = 0.78 / cube.many
-    places = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * thick
-    bars = Bars(canvas, cube, shown, places, np.full(places.shape, thick))
+    positions = np.arange(len(shown))[:, None] + (np.arange(cube.many) - (cube.many - 1) / 2) * thick
+    bars = Bars(canvas, cube, shown, positions, np.full(positions.shape, thick))
     hatched = bars.draw()
     on.set_ylim(len(shown) - 0.5, -0.5)
     canvas.lay_out()
@@ -196,7 +196,7 @@ def _labels(cube: Cube, ax: Axes | None) -> Any:
     low = float(min(bars.of(cube.ends[0]).min(), 0))
     high = float(max(bars.upper.max(), 0)) or 1.0
     size = 0.95 * canvas.points
-    written_here = places.size <= MOST_BAR_TEXTS and canvas.height / len(shown) * thick >= 0.95 * size
+    written_here = positions.size <= MOST_BAR_TEXTS and canvas.height / len(shown) * thick >= 0.95 * size
     wide = _widest(bars, size) + 8 if written_here else 4
     low *= 1.05
     canvas.scale(low, low + (high - low) / max(1 - wide / on.bbox.width, 0.4))
@@ -245,10 +245,10 @@ def grid_of(cube: Cube) -> HeatMap | None:
     rows, columns = cube.rows, cube.columns
     values, half = cube.values, cube.half
     if columns is None:
-        found = _pivoted(rows)
-        if found is None:
+        pivoted = _pivoted(rows)
+        if pivoted is None:
             return None
-        rows, columns, order = found
+        rows, columns, order = pivoted
         shape = (len(rows), len(columns), cube.many)
         values, half = (numbers[order, 0].reshape(shape) for numbers in (values, half))
     sums = np.zeros(values.shape, dtype=bool)
@@ -285,9 +285,9 @@ def _label_ranks(labels: pd.Index[Any]) -> Integers:
         order = np.array(sorted(range(len(edges)), key=edges.__getitem__))
     elif uniques.size and all(isinstance(label, int | float | np.number) for label in uniques):
         order = np.argsort(np.asarray(uniques, dtype=np.float64), kind="stable")
-    places = np.empty(len(uniques), dtype=np.int64)
-    places[order] = np.arange(len(uniques))
-    return np.where(codes < 0, len(uniques), places[codes])
+    ranks = np.empty(len(uniques), dtype=np.int64)
+    ranks[order] = np.arange(len(uniques))
+    return np.where(codes < 0, len(uniques), ranks[codes])
 
 
 def draw_table(cube: Cube, ax: Axes | None) -> Any:
@@ -301,9 +301,9 @@ def draw_table(cube: Cube, ax: Axes | None) -> Any:
     inner = grid.values[~grid.sums & np.isfinite(grid.values)]
     colours = LinearSegmentedColormap.from_list("counts", SHADES).with_extremes(under=UNDER, bad=NOTHING)
     norm = Normalize(0, float(inner.max(initial=0)) or 1.0)
-    one = "share" if cube.view.facts.normalize else "count"
+    quantity = "share" if cube.view.facts.normalize else "count"
     whole = cube.view.whole
-    noise = f"each {one} {span(grid.half[~grid.sums], whole)}: {cube.noise}"
+    noise = f"each {quantity} {span(grid.half[~grid.sums], whole)}: {cube.noise}"
     if grid.sums.any():
         noise += f"; sums {span(grid.half[grid.sums], whole)}"
     return _paint(canvas, grid, cube, norm, colours, noise)
@@ -340,8 +340,8 @@ def _paint(
 ) -> Any:
     """Draw the cells by colour with their numbers, the colour bar, title, notes and labels."""
     on = canvas.ax
-    shown = np.ma.masked_array(grid.values, mask=grid.sums | ~np.isfinite(grid.values))
-    image = on.imshow(shown, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    masked = np.ma.masked_array(grid.values, mask=grid.sums | ~np.isfinite(grid.values))
+    image = on.imshow(masked, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
     on.spines[:].set_visible(False)
     on.tick_params(length=0)
     _lines(on, grid)
@@ -436,17 +436,17 @@ def _write(ax: Any, grid: HeatMap, texts: list[str], size: float, colour: Callab
     from matplotlib.patheffects import withStroke
 
     within, columns = grid.within, grid.values.shape[1]
-    for place, text in enumerate(texts):
-        row, column = divmod(place, columns)
+    for index, text in enumerate(texts):
+        row, column = divmod(index, columns)
         bare = bool(grid.sums[row, column]) or not np.isfinite(grid.values[row, column])
         behind = (1.0, 1.0, 1.0) if bare else colour(float(grid.values[row, column]))[:3]
         light = luminance(behind)
         shade = "black" if light > 0.18 else "white"  # where both can be read as well
-        said = ax.text(column, row, text, ha="center", va="center", fontsize=size, color=shade, zorder=4)
-        said.set_in_layout(False)  # measured already
+        written = ax.text(column, row, text, ha="center", va="center", fontsize=size, color=shade, zorder=4)
+        written.set_in_layout(False)  # measured already
         if within[row, column]:
-            said.set_color("0.35" if light > 0.7 else shade)
-            said.set_path_effects([withStroke(linewidth=2, foreground=behind)])
+            written.set_color("0.35" if light > 0.7 else shade)
+            written.set_path_effects([withStroke(linewidth=2, foreground=behind)])
 
 
 def _hatch(ax: Any, cells: Mask, hatch: str, colour: str) -> None:

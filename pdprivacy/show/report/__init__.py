@@ -148,10 +148,10 @@ def report(
         pictures,
         datetime.now(UTC),
     )
-    made = Report(page(contents), edition, tuple(release.name for release in collected.releases))
+    document = Report(page(contents), edition, tuple(release.name for release in collected.releases))
     if path is not None:
-        made.write(path)
-    return made
+        document.write(path)
+    return document
 
 
 def _domain(declaration: Any) -> Domain | None:
@@ -177,7 +177,7 @@ def _check_path(path: Any, used_paths: Sequence[Path]) -> None:
         raise ParameterError(f"'path' must be the path of a file (got {got(path)}).", 'path="report.html".')
     try:
         target = Path(path).resolve()
-        there, folder = target.is_dir(), target.parent.is_dir()
+        is_folder, folder = target.is_dir(), target.parent.is_dir()
     except (OSError, ValueError):
         raise ParameterError("'path' must be the path of a file.", 'path="report.html".') from None
     if target in used_paths:
@@ -186,9 +186,9 @@ def _check_path(path: Any, used_paths: Sequence[Path]) -> None:
             "written.",
             'path="report.html".',
         )
-    if there or not folder:
-        what = "is a folder" if there else "is in a folder that does not exist"
-        raise ParameterError(f"'path' {what}. Nothing was written.", 'path="report.html".')
+    if is_folder or not folder:
+        fault = "is a folder" if is_folder else "is in a folder that does not exist"
+        raise ParameterError(f"'path' {fault}. Nothing was written.", 'path="report.html".')
 
 
 # ---------------------------------------------------------------- the releases of a report
@@ -255,39 +255,39 @@ def collect(given: Any, edition: Edition) -> Collected:
     releases: list[ReportedRelease] = []
     confidential: dict[str, Any] = {}
     seen: set[int | Path] = set()
-    for called, name, item in _objects_with_names(given):
+    for source, name, item in _objects_with_names(given):
         path = Path(item).resolve() if isinstance(item, str | os.PathLike) else None
-        again = id(item) if path is None else path
-        if again in seen:  # the very same, handed in twice
+        identity = id(item) if path is None else path
+        if identity in seen:  # the very same, handed in twice
             continue
-        seen.add(again)
-        thing = item if path is None else _load(item, called)
-        if recognized(thing).what == "confidential":
+        seen.add(identity)
+        result = item if path is None else _load(item, source)
+        if recognized(result).what == "confidential":
             if edition == "public":
                 raise ParameterError(
-                    f"{called} is made of exact counts, CONFIDENTIAL, and the public edition takes releases "
+                    f"{source} is made of exact counts, CONFIDENTIAL, and the public edition takes releases "
                     "alone. Nothing was written.",
                     "leave it out, or edition='curator'.",
                 )
             key = name if name is not None else f"figure {len(confidential) + 1}"
-            confidential[key] = thing
+            confidential[key] = result
             continue
-        releases.append(_of(_read(thing, called), name, releases))
+        releases.append(_of(_read(result, source), name, releases))
     if not releases:
         raise ParameterError("'releases' must hold at least one release.", TRY)
-    files = tuple(place for place in seen if isinstance(place, Path))
+    files = tuple(file for file in seen if isinstance(file, Path))
     return Collected(tuple(releases), confidential, files)
 
 
 def _of(release: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
     """Return the release with its place and a unique name."""
     alike = next((earlier.name for earlier in before if earlier.facts == release.facts), None)
-    wanted = name if name is not None else release.view.title
-    taken = {earlier.name for earlier in before}
-    called, number = wanted, 2
-    while called in taken:
-        called, number = f"{wanted} ({number})", number + 1
-    return replace(release, name=called, place=len(before) + 1, alike=alike)
+    base = name if name is not None else release.view.title
+    names = {earlier.name for earlier in before}
+    unique, number = base, 2
+    while unique in names:
+        unique, number = f"{base} ({number})", number + 1
+    return replace(release, name=unique, place=len(before) + 1, alike=alike)
 
 
 def _objects_with_names(releases: Any) -> list[tuple[str, str | None, Any]]:
@@ -309,8 +309,8 @@ def _objects_with_names(releases: Any) -> list[tuple[str, str | None, Any]]:
         return [
             (_file_name(item), _stem(item), item)
             if isinstance(item, str | os.PathLike)
-            else (f"releases[{place}]", None, item)
-            for place, item in enumerate(releases)
+            else (f"releases[{position}]", None, item)
+            for position, item in enumerate(releases)
         ]
     raise ParameterError(
         f"'releases' must be a release, or a list or dict of them (got {got(releases)}).", TRY
@@ -330,54 +330,54 @@ def _printable_name(name: Hashable) -> str:
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-def _load(path: str | os.PathLike[str], called: str) -> Released:
+def _load(path: str | os.PathLike[str], source: str) -> Released:
     """Read the release of a file: as it was saved, or a frame that pandas wrote to Parquet."""
     if Path(path).suffix == ".parquet":
         check_pyarrow()
     if not os.path.isfile(path):
-        raise ParameterError(f"{called} is missing: no such file.", TRY)
+        raise ParameterError(f"{source} is missing: no such file.", TRY)
     return load(os.fspath(path))
 
 
-def _read(thing: Any, called: str) -> ReportedRelease:
+def _read(released: Any, source: str) -> ReportedRelease:
     """Check a release."""
-    if isinstance(thing, ProtectedFrame):
+    if isinstance(released, ProtectedFrame):
         raise MetadataError(
-            f"{called} is a protected frame, not a release.",
+            f"{source} is a protected frame, not a release.",
             "pass the object that private.dp.mean(...) or another release returned.",
         )
-    if not isinstance(thing, pd.Series | pd.DataFrame):
+    if not isinstance(released, pd.Series | pd.DataFrame):
         raise ParameterError(
-            f"{called} must be a released Series or DataFrame (got {type(thing).__name__}).", TRY
+            f"{source} must be a released Series or DataFrame (got {type(released).__name__}).", TRY
         )
     try:
-        facts = metadata.read(thing)
+        facts = metadata.read(released)
     except MetadataError as error:
-        raise MetadataError(f"{called} cannot be read as a release. {error.message}", error.hint) from None
-    _check_known(thing.attrs[KEY], facts, called)
+        raise MetadataError(f"{source} cannot be read as a release. {error.message}", error.hint) from None
+    _check_known(released.attrs[KEY], facts, source)
     try:
-        view = View.of(thing)
+        view = View.of(released)
         known = view.selected or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
-        raise MetadataError(f"{called} cannot be reported. {error.message}", AS_RETURNED) from None
+        raise MetadataError(f"{source} cannot be reported. {error.message}", AS_RETURNED) from None
     if not view.unchanged:
         raise MetadataError(
-            f"The numbers or labels of {called} are not those that were released. Nothing was written.",
+            f"The numbers or labels of {source} are not those that were released. Nothing was written.",
             "pass the release as it was returned; released.dp.verify() checks that.",
         )
     if not known:
         raise MetadataError(
-            f"The release metadata of {called} does not hold the error of each number ('error').", AS_RETURNED
+            f"The release metadata of {source} does not hold the error of each number ('error').", AS_RETURNED
         )
     return ReportedRelease(view)
 
 
-def _check_known(stored: Mapping[str, Any], facts: Metadata, called: str) -> None:
+def _check_known(stored: Mapping[str, Any], facts: Metadata, source: str) -> None:
     """Refuse metadata that this version cannot report."""
     unknown = sorted(set(map(str, stored)) - set(Metadata.__dataclass_fields__) - MORE)
     if unknown:
         raise MetadataError(
-            f"The release metadata of {called} holds {', '.join(map(got, unknown[:3]))}, which this version "
+            f"The release metadata of {source} holds {', '.join(map(got, unknown[:3]))}, which this version "
             f"does not know; it was made by pdprivacy {got(facts.version)}.",
             "make the report with the version that made the release, or a later one.",
         )

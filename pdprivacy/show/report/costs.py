@@ -65,7 +65,7 @@ class Charges:
         """The limit of the budget, the spent part and what is left."""
         assert self.account is not None
         amounts = {"limit": self.account.total, "spent": self.account.used, "left": self.account.left}
-        return [f"{what} {_amount(self.account, amount)}" for what, amount in amounts.items()]
+        return [f"{part} {_amount(self.account, amount)}" for part, amount in amounts.items()]
 
 
 def _amount(account: Account, amount: Amount) -> str:
@@ -166,9 +166,9 @@ class Total:
     def latest(self) -> float | None:
         """The largest epsilon that a release says was spent when it was made; None unless above the total."""
         spent = [
-            float(one.facts.budget["spent"][0])
-            for one in self.releases
-            if one.facts.budget.get("currency") is None and one.facts.budget.get("accounting") is None
+            float(release.facts.budget["spent"][0])
+            for release in self.releases
+            if release.facts.budget.get("currency") is None and release.facts.budget.get("accounting") is None
         ]
         most = max(spent, default=0.0)
         return most if self.epsilon is not None and most > float(self.epsilon) * (1 + 1e-9) else None
@@ -181,8 +181,8 @@ class Total:
         return Table(["What", "epsilon", "delta"], rows, "Total cost", last=closed)
 
 
-def _row(what: str, epsilon: Fraction, delta: Fraction) -> Row:
-    return what, cost(epsilon), cost(delta)
+def _row(description: str, epsilon: Fraction, delta: Fraction) -> Row:
+    return description, cost(epsilon), cost(delta)
 
 
 def totals(releases: Sequence[ReportedRelease], charges: Charges | None) -> list[Total]:
@@ -207,12 +207,12 @@ def totals(releases: Sequence[ReportedRelease], charges: Charges | None) -> list
 
 
 def _sum(releases: Sequence[ReportedRelease]) -> Spent:
-    return Spent.of([one.loss for one in releases])
+    return Spent.of([release.loss for release in releases])
 
 
 def _unclear(releases: Sequence[ReportedRelease]) -> str:
     """Return why the stated losses do not add up; empty if they do."""
-    named = [one.name for one in releases if any(OUTLIERS in step for step in one.facts.lineage)]
+    named = [release.name for release in releases if any(OUTLIERS in step for step in release.facts.lineage)]
     if not named:
         return ""
     return (
@@ -235,7 +235,7 @@ def _by_budget(
 ) -> Total:
     """Return what the budget counted, plus what it is not known to have paid."""
     used = payments(releases, charges.entries)
-    outside = tuple(one for one in releases if one.place not in used)
+    outside = tuple(release for release in releases if release.place not in used)
     terms, spent = account.terms, account.spent
     limit = "Limit of the budget"
     if isinstance(terms.total, ZCDP):
@@ -280,7 +280,7 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     numbers: dict[int, int] = {}
     room: dict[int, int] = {}
     waiting: dict[str, list[Entry]] = {}
-    stated = {(one.facts.epsilon, one.facts.delta) for one in releases}
+    stated = {(reported.facts.epsilon, reported.facts.delta) for reported in releases}
     for entry in entries:
         if (
             _is_plan(entry) or _stated_cost(entry) in stated
@@ -313,7 +313,7 @@ def _pays_for(entry: Entry) -> int:
 
 def _key(budget: Any) -> str:
     """Return the state of the budget that a release and its charge both hold."""
-    sums = [[float(one) for one in budget[name]] for name in ("total", "spent")]
+    sums = [[float(amount) for amount in budget[name]] for name in ("total", "spent")]
     return repr((sums, budget.get("accounting"), budget.get("currency")))
 
 
@@ -329,7 +329,7 @@ def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
     if _is_plan(entry):
         runs = [RUN.sub("", run, 1) for run in entry.label.removeprefix(PLAN).split("; ")]
         losses = [event.loss for event, _ in entry.events]
-        stated = {(float(one.epsilon), float(one.delta)) for one in losses if not isinstance(one, ZCDP)}
+        stated = {(float(loss.epsilon), float(loss.delta)) for loss in losses if not isinstance(loss, ZCDP)}
         return (facts.epsilon, facts.delta) in stated and any(_is_label(facts, run) for run in runs)
     same = _stated_cost(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
     return same and _is_label(facts, entry.label)
@@ -338,7 +338,9 @@ def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
 def _is_label(facts: Metadata, label: str) -> bool:
     """Return whether this is the label of a release in a budget; its columns are keys first, then values."""
     after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
-    end = re.escape(f" where {' and '.join(f'({one})' for one in facts.filters)}" if facts.filters else "")
+    end = re.escape(
+        f" where {' and '.join(f'({condition})' for condition in facts.filters)}" if facts.filters else ""
+    )
     end += f" after {', '.join(after)}" if after else ""
     end += f", {facts.releases} releases" if facts.releases > 1 else ""
     end += "(?:, [0-9]+ (?:iteration|step)s?)?"  # of clusters

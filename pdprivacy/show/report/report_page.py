@@ -181,8 +181,8 @@ class Contents:
         entries = () if self.charges is None else self.charges.entries
         paid: dict[int, list[str]] = {}
         names = {release.place: release.name for release in self.releases}
-        for place, number in payments(self.releases, entries).items():
-            paid.setdefault(number, []).append(names[place])
+        for position, number in payments(self.releases, entries).items():
+            paid.setdefault(number, []).append(names[position])
         rows = [_charge(entry, paid.get(entry.number, ())) for entry in entries[:MOST_ROWS]]
         head = ["No.", "What", "Mechanism", "epsilon", "delta", "When (UTC)", "Answered"]
         head += ["Cumulative risk", "Id", "In this report"]
@@ -305,10 +305,10 @@ def kinds(table: Table) -> list[str]:
     """Return the class of each column: numbers, text, or text with words that have to be broken."""
     most = max(8, LETTERS // len(table.head))
     classes = []
-    for place, head in enumerate(table.head):
-        cells = [head, *(row[place] for row in table.rows)]
+    for column, head in enumerate(table.head):
+        cells = [head, *(row[column] for row in table.rows)]
         broken = any(len(word) > most for cell in cells for word in str(cell).split())
-        classes.append("long" if broken else "" if place in table.left else "n")
+        classes.append("long" if broken else "" if column in table.left else "n")
     return classes
 
 
@@ -382,7 +382,7 @@ def frame_table(frame: Released, caption: str) -> Table:
     whole = frame.to_frame(frame.name or "value") if isinstance(frame, pd.Series) else frame
     keys = [labels_of(key) for key in whole.index[:MOST_ROWS].tolist()]
     tops = [", ".join(labels_of(name)) for name in whole.columns.tolist()]
-    cells = [[plain(whole.iat[line, place]) for place in range(len(tops))] for line in range(len(keys))]
+    cells = [[plain(whole.iat[line, column]) for column in range(len(tops))] for line in range(len(keys))]
     heads = _names(whole.index, "row")
     if len(tops) + len(heads) <= MOST_PLAIN:
         rows = [[*key, *line] for key, line in zip(keys, cells, strict=True)]

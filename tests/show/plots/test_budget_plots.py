@@ -61,16 +61,16 @@ def protect(**cap):
     return FRAME.dp.protect(DOMAIN, **cap)
 
 
-def bare(thing, size=(6.4, 4.8)):
+def bare(source, size=(6.4, 4.8)):
     """The picture on a figure without a layout, which is quick."""
     ax = Figure(figsize=size).subplots()
-    return thing.plot(ax) if isinstance(thing, pdprivacy.Budget) else thing.dp.plot(ax)
+    return source.plot(ax) if isinstance(source, pdprivacy.Budget) else source.dp.plot(ax)
 
 
 def bars(ax):
     """(left, width) of each bar from above, that of what is left last."""
-    found = sorted(ax.patches, key=lambda one: one.get_y())
-    return [(one.get_x(), one.get_width()) for one in found]
+    patches = sorted(ax.patches, key=lambda patch: patch.get_y())
+    return [(patch.get_x(), patch.get_width()) for patch in patches]
 
 
 def labels(ax):
@@ -106,7 +106,7 @@ def test_each_release_has_a_bar_from_where_the_one_before_ended():
 def test_what_is_left_can_be_told_in_grey():
     private = protect(epsilon=2)
     private.dp.count(epsilon=0.5)
-    spent, left = sorted(bare(private).patches, key=lambda one: one.get_y())
+    spent, left = sorted(bare(private).patches, key=lambda patch: patch.get_y())
     assert luminance(left.get_facecolor()) - luminance(spent.get_facecolor()) > 0.5
     assert left.get_hatch()
     assert not spent.get_hatch()
@@ -192,12 +192,12 @@ def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
     private.dp.describe("age", epsilon=7)
     private.dp.value_counts("region", epsilon=5)
     ax = bare(private)
-    rows, found = labels(ax), bars(ax)
+    rows, spans = labels(ax), bars(ax)
     assert len(rows) <= 17
     assert rows[0] == "150 × count"
     assert "describe of age" in rows
     assert rows[-2].endswith(" others")
-    *spent, left = (width for _, width in found)
+    *spent, left = (width for _, width in spans)
     assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
     assert left == pytest.approx(private.dp.budget.left[0])
     assert spent[0] == pytest.approx(3)
@@ -206,9 +206,11 @@ def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
     assert int(rows[-2].split()[0]) == 30 - len(lone)
     assert "pale: several charges together" in said(ax)
     assert "182 charges" in said(ax)
-    starts = [start for start, _ in found]
+    starts = [start for start, _ in spans]
     assert starts == pytest.approx([0, *np.cumsum(spent)])
-    shades = [luminance(one.get_facecolor()) for one in sorted(ax.patches, key=lambda one: one.get_y())]
+    shades = [
+        luminance(patch.get_facecolor()) for patch in sorted(ax.patches, key=lambda patch: patch.get_y())
+    ]
     assert shades[0] - shades[rows.index("describe of age")] > 0.2
 
 
@@ -269,11 +271,11 @@ def test_what_is_no_budget_is_refused():
 def test_without_matplotlib_a_budget_and_a_plan_name_the_extra(monkeypatch):
     private = protect(epsilon=1)
     plan = private.dp.plan.mean("age", epsilon=0.1, rows=100)
-    for module in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
+    for module in [loaded for loaded in sys.modules if loaded.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
-    for thing in (private.dp, private.dp.budget, plan.dp):
+    for source in (private.dp, private.dp.budget, plan.dp):
         with pytest.raises(MissingExtraError) as caught:
-            thing.plot()
+            source.plot()
         assert 'pip install "pdprivacy[plot]"' in caught.value.hint
 
 
@@ -294,11 +296,11 @@ def share():
 def lines(ax):
     """The lines of an axes through points, by their style."""
     kinds = {(colour, marker): kind for kind, (colour, _, marker) in budget_plots.STYLES.items()}
-    found = {}
+    points = {}
     for line in ax.get_lines():
         if line.get_marker() not in ("", "None"):
-            found[kinds[line.get_color(), line.get_marker()]] = line.get_xydata()
-    return found
+            points[kinds[line.get_color(), line.get_marker()]] = line.get_xydata()
+    return points
 
 
 @pytest.mark.full
@@ -312,8 +314,8 @@ def test_error_and_bias_of_a_plan_are_drawn_against_epsilon(share):
         assert set(drawn) == {"none", "clamp", "truncated"}
         for kind, points in drawn.items():
             assert points[:, 0].tolist() == sorted(LEVELS)
-            wanted = share[name].xs(kind, level="bounding").sort_index()
-            assert points[:, 1] == pytest.approx(wanted.to_numpy())
+            expected = share[name].xs(kind, level="bounding").sort_index()
+            assert points[:, 1] == pytest.approx(expected.to_numpy())
         assert part.get_xscale() == "log"
     assert above.get_yscale() == "log"  # over two powers of ten
     assert below.get_yscale() == "linear"  # of both signs, and 0
@@ -330,18 +332,18 @@ def test_the_ticks_of_a_plan_are_plain_numbers(share):
     for part in bare(share).child_axes:
         texts = [label.get_text() for label in part.get_yticklabels()]
         assert len(texts) >= 2
-        places = [label.get_position()[1] for label in part.get_yticklabels()]
-        assert [float(text.replace("−", "-")) for text in texts] == pytest.approx(places)
+        positions = [label.get_position()[1] for label in part.get_yticklabels()]
+        assert [float(text.replace("−", "-")) for text in texts] == pytest.approx(positions)
 
 
 @pytest.mark.full
 def test_a_choice_of_a_plan_that_was_rounded_is_drawn(share):
     some = share.loc[[0.05, 0.5], ["bias", "rmse", "plus_minus"]].round(4)
     ax = bare(some)
-    wanted = some["rmse"].xs("clamp", level="bounding").sort_index()
-    assert lines(ax.child_axes[0])["clamp"] == pytest.approx(np.column_stack([wanted.index, wanted]))
-    one = bare(share.loc[[0.05]])
-    assert all(len(points) == 1 for points in lines(one.child_axes[0]).values())
+    expected = some["rmse"].xs("clamp", level="bounding").sort_index()
+    assert lines(ax.child_axes[0])["clamp"] == pytest.approx(np.column_stack([expected.index, expected]))
+    single = bare(share.loc[[0.05]])
+    assert all(len(points) == 1 for points in lines(single.child_axes[0]).values())
 
 
 @pytest.mark.full
@@ -376,7 +378,7 @@ def test_numbers_that_are_alike_share_axes():
 
 @pytest.mark.full
 def test_a_plan_of_too_many_numbers_is_drawn_one_by_one():
-    columns = tuple(Column(f"x{place}", "float", lower=0, upper=2.0**place) for place in range(6))
+    columns = tuple(Column(f"x{number}", "float", lower=0, upper=2.0**number) for number in range(6))
     frame = pd.DataFrame({column.name: [0.3, 0.4] for column in columns})
     plan = frame.dp.protect(Domain(columns), epsilon=1).dp.plan.sum(epsilon=0.1, rows=10)
     with pytest.raises(MetadataError, match="6 distinct numbers") as caught:

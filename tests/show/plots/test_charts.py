@@ -80,7 +80,7 @@ def laid(released, size=(6.4, 4.8)):
 def said(ax):
     """All that stands above the axes, on one line."""
     return " ".join(
-        text for text in [ax.get_title(loc="left"), *(one.get_text() for one in ax.texts)]
+        text for text in [ax.get_title(loc="left"), *(artist.get_text() for artist in ax.texts)]
     ).replace("\n", " ")
 
 
@@ -98,7 +98,7 @@ def bars(ax):
 
 def rectangles(ax):
     """The bars as left, bottom, width and height."""
-    return np.array([(*one.get_xy(), one.get_width(), one.get_height()) for one in ax.patches])
+    return np.array([(*patch.get_xy(), patch.get_width(), patch.get_height()) for patch in ax.patches])
 
 
 # ---------------------------------------------------------------- numbers
@@ -120,10 +120,10 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_points_and_bars_are_the_numbers_and_their_intervals(private, name):
     released = NUMBERS[name](private.dp)
-    wanted = released.dp.interval()
+    interval = released.dp.interval()
     drawn = [bars(ax) for ax in panels(laid(released))]
     ends, points = (np.concatenate(each) for each in zip(*drawn, strict=True))
-    assert ends == pytest.approx(wanted[["lower", "upper"]].to_numpy())
+    assert ends == pytest.approx(interval[["lower", "upper"]].to_numpy())
     assert points[:, 0] == pytest.approx(released.to_numpy())
 
 
@@ -133,7 +133,9 @@ def test_numbers_of_different_units_have_an_axis_each_and_of_one_unit_a_common_o
     assert len(ax.child_axes) == 3
     labels = [[label.get_text() for label in part.get_yticklabels()] for part in ax.child_axes]
     assert labels == [["age"], ["income"], ["year"]]
-    for part, (lower, upper) in zip(ax.child_axes, (bars(one)[0][0] for one in ax.child_axes), strict=True):
+    for part, (lower, upper) in zip(
+        ax.child_axes, (bars(child)[0][0] for child in ax.child_axes), strict=True
+    ):
         low, high = part.get_xlim()
         assert low < lower < upper < high
         assert upper - lower > 0.5 * (high - low)  # seen, though income is 1e5 times as large
@@ -144,12 +146,12 @@ def test_numbers_of_different_units_have_an_axis_each_and_of_one_unit_a_common_o
 @pytest.mark.full
 def test_groups_are_rows_and_columns_have_an_axis_each(private):
     released = private.dp.groupby("region").mean(["age", "income"], epsilon=5)
-    wanted = released.dp.interval()
+    interval = released.dp.interval()
     ax = laid(released)
     assert [part.get_title(loc="left") for part in ax.child_axes] == ["age", "income"]
     for part, column in zip(ax.child_axes, released, strict=True):
         ends, points = bars(part)
-        assert ends == pytest.approx(wanted[[("lower", column), ("upper", column)]].to_numpy())
+        assert ends == pytest.approx(interval[[("lower", column), ("upper", column)]].to_numpy())
         assert points == pytest.approx(np.column_stack([released[column], [0, 1, 2, 3]]))
         assert part.yaxis_inverted()  # the first group above
         assert [label.get_text() for label in part.get_yticklabels()] == released.index.tolist()
@@ -161,7 +163,9 @@ def test_a_description_has_an_axis_per_number(private):
     released = private.dp.describe(["age", "year"], epsilon=5)
     ax = laid(released)
     names = [part.get_yticklabels()[0].get_text() for part in ax.child_axes]
-    assert names == [f"{what} of {column}" for column in ("age", "year") for what in ("count", "mean", "std")]
+    assert names == [
+        f"{statistic} of {column}" for column in ("age", "year") for statistic in ("count", "mean", "std")
+    ]
     points = [bars(part)[1][0, 0] for part in ax.child_axes]
     assert points == pytest.approx(released.to_numpy().T.ravel())
 
@@ -175,8 +179,8 @@ def test_several_releases_are_side_by_side(private):
         assert points[:, 0] == pytest.approx(released.loc[column].to_numpy())
         assert len(set(points[:, 1])) == 3
         assert np.abs(points[:, 1]).max() < 0.5
-        wanted = released.dp.interval()
-        assert ends == pytest.approx(wanted.loc[column, ["lower", "upper"]].to_numpy().reshape(2, 3).T)
+        interval = released.dp.interval()
+        assert ends == pytest.approx(interval.loc[column, ["lower", "upper"]].to_numpy().reshape(2, 3).T)
     assert "3 releases together" in said(ax)
 
 
@@ -193,13 +197,13 @@ def test_the_picture_says_what_it_is(private):
 def test_each_number_is_written_with_its_error(private):
     released = private.dp.mean("age", epsilon=1)
     half = float(released.attrs["dp"]["error"]["plus_minus"])
-    (text,) = (one.get_text() for one in laid(released).texts if "±" in one.get_text())
+    (text,) = (artist.get_text() for artist in laid(released).texts if "±" in artist.get_text())
     value, error = (float(part) for part in text.split(" ± "))
     assert value == pytest.approx(released["age"], abs=half / 10)
-    place = 10.0 ** -len(text.partition(".")[2].partition(" ")[0])  # of the last digit
-    assert half <= error <= half + 2 * place  # rounded up, with what rounding moves the number
+    last_digit = 10.0 ** -len(text.partition(".")[2].partition(" ")[0])  # of the last digit
+    assert half <= error <= half + 2 * last_digit  # rounded up, with what rounding moves the number
     share = private.dp.proportion("region", "north", epsilon=1)
-    (text,) = (one.get_text() for one in laid(share).texts if "±" in one.get_text())
+    (text,) = (artist.get_text() for artist in laid(share).texts if "±" in artist.get_text())
     assert float(text.split(" ± ")[0]) == pytest.approx(share["north"], abs=0.005)
 
 
@@ -225,14 +229,14 @@ def test_numbers_are_written_as_at_the_prompt(private, release):
 
 
 def test_what_is_beyond_the_bounds_is_hatched(private):
-    kept = private.dp.proportion("rare", "never", epsilon=0.005, bounding="clamp", rng=2)
-    assert kept.iloc[0] - kept.dp.metadata.error["plus_minus"] < 0
-    ax = laid(kept)
+    clamped = private.dp.proportion("rare", "never", epsilon=0.005, bounding="clamp", rng=2)
+    assert clamped.iloc[0] - clamped.dp.metadata.error["plus_minus"] < 0
+    ax = laid(clamped)
     spans = sorted(
-        tuple(one.get_extents().transformed(ax.transData.inverted()).intervalx) for one in ax.patches
+        tuple(patch.get_extents().transformed(ax.transData.inverted()).intervalx) for patch in ax.patches
     )
     assert np.array(spans) == pytest.approx(np.array([(ax.get_xlim()[0], 0), (1, ax.get_xlim()[1])]))
-    assert all(one.get_hatch() for one in ax.patches)
+    assert all(patch.get_hatch() for patch in ax.patches)
     assert "hatched: beyond the bounds" in said(ax)
     assert "bounding 'clamp' biases numbers near their bounds" in said(ax)
     inside = laid(private.dp.mean("age", epsilon=100))
@@ -255,8 +259,8 @@ def test_selected_numbers_have_points_and_no_bars(private):
     assert "exponential mechanism" in said(ax)
     least = private.dp.min(["age", "year"], epsilon=5)
     for name, rank in least.attrs["dp"]["error"]["rank"].items():
-        shown = f"{half_width(rank, whole=True)}"
-        assert f"{shown} ({name})" in said(laid(least)) or f"rank {shown} from the lower end" in said(
+        written = f"{half_width(rank, whole=True)}"
+        assert f"{written} ({name})" in said(laid(least)) or f"rank {written} from the lower end" in said(
             laid(least)
         )
 
@@ -277,12 +281,12 @@ def test_without_room_numbers_are_told_in_units_of_their_noise(private):
     released = private.dp.groupby("region").mean(["age", "income", "year"], epsilon=5)
     ax = laid(released, (3, 1.8))
     assert not ax.child_axes
-    wanted = released.dp.interval()
+    interval = released.dp.interval()
     half = np.array(released.dp.metadata.error["plus_minus"])
     ends, points = bars(ax)
     assert points[:, 0] == pytest.approx((released.to_numpy() / half).T.ravel())
     for end, name in zip(ends.T, ("lower", "upper"), strict=True):
-        assert end == pytest.approx((wanted[name].to_numpy() / half).T.ravel())
+        assert end == pytest.approx((interval[name].to_numpy() / half).T.ravel())
     assert "in units of the noise of each (95 %)" in ax.get_xlabel()
 
 
@@ -309,24 +313,24 @@ def test_bars_stand_at_the_edges_of_bins_of_one_width(private):
 def test_bins_of_different_widths_have_areas_by_count(private):
     released = private.dp.histogram("age", epsilon=1)
     ax = laid(released)
-    found = rectangles(ax)
-    assert found[:, 0].tolist() == [16, 30, 45]
-    assert found[:, 2].tolist() == [14, 15, 20]
-    assert found[:, 2] * found[:, 3] == pytest.approx(released.to_numpy())
+    shapes = rectangles(ax)
+    assert shapes[:, 0].tolist() == [16, 30, 45]
+    assert shapes[:, 2].tolist() == [14, 15, 20]
+    assert shapes[:, 2] * shapes[:, 3] == pytest.approx(released.to_numpy())
     (lines,) = ax.collections
     ends = np.array(lines.get_segments())[:, :, 1] * np.array([[14], [15], [20]])
     assert ends == pytest.approx(released.dp.interval()[["lower", "upper"]].to_numpy())
     assert ax.get_ylabel() == "records / width of the bin"
-    texts = [one.get_text() for one in ax.texts]
+    texts = [artist.get_text() for artist in ax.texts]
     assert all(f"{count:,}" in texts for count in released)
 
 
 @pytest.mark.full
 def test_bins_sorted_by_their_counts_are_drawn_where_they_are(private):
     released = private.dp.value_counts("age", epsilon=1)
-    found = rectangles(laid(released))
-    assert found[:, 0].tolist() == [16, 30, 45]
-    assert found[:, 2] * found[:, 3] == pytest.approx(released.sort_index().to_numpy())
+    shapes = rectangles(laid(released))
+    assert shapes[:, 0].tolist() == [16, 30, 45]
+    assert shapes[:, 2] * shapes[:, 3] == pytest.approx(released.sort_index().to_numpy())
 
 
 def test_nulls_have_a_bar_beside_the_bins_or_are_told(private):
@@ -359,10 +363,10 @@ def test_shares_are_written_as_released(private):
 def test_labels_are_bars_as_released_with_intervals(private):
     released = private.dp.value_counts("region", epsilon=0.5)
     ax = laid(released)
-    found = rectangles(ax)
-    found = found[np.argsort(found[:, 1])]
-    assert found[:, 1] + found[:, 3] / 2 == pytest.approx(np.arange(4))
-    assert found[:, 2].tolist() == released.tolist()
+    shapes = rectangles(ax)
+    shapes = shapes[np.argsort(shapes[:, 1])]
+    assert shapes[:, 1] + shapes[:, 3] / 2 == pytest.approx(np.arange(4))
+    assert shapes[:, 2].tolist() == released.tolist()
     (lines,) = ax.collections
     assert np.array(lines.get_segments())[:, :, 0] == pytest.approx(
         released.dp.interval()[["lower", "upper"]].to_numpy()
@@ -380,10 +384,10 @@ def test_counts_within_their_noise_are_hatched_and_paler_in_grey(private):
     within = (interval["lower"] <= 0) & (interval["upper"] >= 0)
     assert 0 < within.sum() < 3
     ax = laid(released)
-    hatched = {round(one.get_y() + one.get_height() / 2): one for one in ax.patches}
-    for place, pale in enumerate(within):
-        assert bool(hatched[place].get_hatch()) == pale
-    shades = {bool(one.get_hatch()): luminance(one.get_facecolor()) for one in ax.patches}
+    hatched = {round(patch.get_y() + patch.get_height() / 2): patch for patch in ax.patches}
+    for row, pale in enumerate(within):
+        assert bool(hatched[row].get_hatch()) == pale
+    shades = {bool(patch.get_hatch()): luminance(patch.get_facecolor()) for patch in ax.patches}
     assert shades[True] - shades[False] > 0.3
     assert "hatched: within the margin of error of 0" in said(ax)
     assert "hatched" not in said(laid(private.dp.value_counts("region", epsilon=100).iloc[:]))
@@ -393,10 +397,10 @@ def test_counts_within_their_noise_are_hatched_and_paler_in_grey(private):
 def test_releases_of_counts_share_the_place_of_a_bar(private):
     released = private.dp.histogram("year", [0, 5, 10], epsilon=1, releases=2)
     ax = laid(released)
-    found = rectangles(ax)[np.argsort(rectangles(ax)[:, 0])]
-    assert found[:, 0].tolist() == [0, 2.5, 5, 7.5]
-    assert found[:, 3] == pytest.approx(released.to_numpy().ravel())
-    shades = sorted({round(luminance(one.get_facecolor()), 3) for one in ax.patches})
+    shapes = rectangles(ax)[np.argsort(rectangles(ax)[:, 0])]
+    assert shapes[:, 0].tolist() == [0, 2.5, 5, 7.5]
+    assert shapes[:, 3] == pytest.approx(released.to_numpy().ravel())
+    shades = sorted({round(luminance(patch.get_facecolor()), 3) for patch in ax.patches})
     assert len(shades) == 2
     assert shades[1] - shades[0] > 0.1
 
@@ -405,15 +409,17 @@ def test_releases_of_counts_share_the_place_of_a_bar(private):
 def test_very_many_bins_are_an_outline(private):
     released = private.dp.histogram("year", 500, epsilon=1)
     ax = laid(released)
-    (outline,) = (one for one in ax.patches if not isinstance(one, Rectangle))
+    (outline,) = (patch for patch in ax.patches if not isinstance(patch, Rectangle))
     assert outline.get_data().values == pytest.approx(released.to_numpy())
     assert outline.get_data().edges[[0, -1]].tolist() == [-1, 10.5]
 
 
 @pytest.mark.full
 def test_of_very_many_labels_the_largest_are_shown_and_the_picture_says_so():
-    codes = [f"c{place:03}" for place in range(200)]
-    frame = pd.DataFrame({"code": [code for place, code in enumerate(codes) for _ in range(place % 50 + 1)]})
+    codes = [f"c{number:03}" for number in range(200)]
+    frame = pd.DataFrame(
+        {"code": [code for number, code in enumerate(codes) for _ in range(number % 50 + 1)]}
+    )
     domain = Domain((Column("code", "category", categories=tuple(codes)),))
     released = frame.dp.protect(domain, epsilon=10).dp.value_counts("code", epsilon=10)
     ax = laid(released, (6.4, 12))
@@ -441,7 +447,7 @@ SIZES = {"narrow": (3, 2.8), "wide": (12, 4)}
 
 def texts_of(ax):
     """Where each text of the picture is, in pixels; those of ticks only where they are in sight."""
-    found = {}
+    extents = {}
     for part in [ax, *ax.child_axes]:
         labels = [part.title, part._left_title, *part.texts]
         if part.axison:
@@ -450,8 +456,10 @@ def texts_of(ax):
                 low, high = sorted(axis.get_view_interval())
                 ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
                 labels += [tick.label1 for tick in ticks if tick.label1.get_visible()]
-        found |= {id(one): (one.get_text(), one.get_window_extent()) for one in labels if one.get_text()}
-    return list(found.values())
+        extents |= {
+            id(label): (label.get_text(), label.get_window_extent()) for label in labels if label.get_text()
+        }
+    return list(extents.values())
 
 
 @pytest.mark.full(keep=1)
@@ -541,7 +549,7 @@ def test_columns_of_a_protected_frame_have_no_picture(private):
 @pytest.mark.parametrize("name", RELEASES)
 def test_without_matplotlib_the_hint_names_the_extra(private, name, monkeypatch):
     released = RELEASES[name](private.dp)
-    for module in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
+    for module in [loaded for loaded in sys.modules if loaded.split(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match="matplotlib") as caught:
         released.dp.plot()
@@ -554,7 +562,7 @@ def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
     assert {count_plots.FILL, count_plots.EDGE, charts.COLOUR, charts.BOUND} <= okabe_ito
     shades = [luminance(to_rgb(colour)) for colour, _, _ in budget_plots.STYLES.values()]
-    assert min(abs(one - other) for place, one in enumerate(shades) for other in shades[:place]) > 0.05
+    assert min(abs(shade - other) for index, shade in enumerate(shades) for other in shades[:index]) > 0.05
     assert len({(dashes, marker) for _, dashes, marker in budget_plots.STYLES.values()}) == 3
     assert luminance(to_rgb(count_plots.FILL)) - luminance(to_rgb(count_plots.EDGE)) > 0.2
 

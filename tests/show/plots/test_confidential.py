@@ -75,9 +75,9 @@ MARGINALS = {1: ["age", "health", "sex"], 2: ["age × health", "age × sex", "he
 def distances(epsilon=(0.1, 1.0, 10.0), orders=(1, 2, 3)):
     """Distances that grow with the order, shrink with epsilon, and all differ."""
     rows = {
-        (order, name): [order * (1 + place / 10) / (8 + 4 * one) for one in epsilon]
+        (order, name): [order * (1 + index / 10) / (8 + 4 * level) for level in epsilon]
         for order in orders
-        for place, name in enumerate(MARGINALS[order])
+        for index, name in enumerate(MARGINALS[order])
     }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=list(epsilon))
     table.index = pd.MultiIndex.from_tuples(rows, names=["order", "marginal"])
@@ -100,15 +100,15 @@ def both(recommended, max_risk=0.4, max_tvd=0.1):
 
 def omission(pairs=False, levels=(0.25, 2.0)):
     """Errors that fall with the rate, or rise with (m, M), above those of all records."""
-    places = [(0.1, 0.1), (0.1, 0.2), (0.5, 0.5)] if pairs else [(0.05,), (0.3,), (0.6,), (1.0,)]
+    settings = [(0.1, 0.1), (0.1, 0.2), (0.5, 0.5)] if pairs else [(0.05,), (0.3,), (0.6,), (1.0,)]
     rows = {
-        (level, *place): [
+        (level, *setting): [
             (base := 0.02 / level) + 0.2 * (0.2 + n),
             base + 0.15 * (0.2 + n),
             base + 0.3 + n / 9,
         ]
         for level in levels
-        for n, place in enumerate(places if pairs else places[::-1])
+        for n, setting in enumerate(settings if pairs else settings[::-1])
     }
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["error", "lower", "upper"])
     frame.index = pd.MultiIndex.from_tuples(rows, names=["epsilon", *(["m", "M"] if pairs else ["rate"])])
@@ -161,10 +161,10 @@ def lines(ax):
 
 def across(ax):
     """The heights of the straight lines across the axes."""
-    found = [line for line in ax.get_lines() if line.get_transform() != ax.transData]
-    assert all(list(line.get_xdata()) == [0, 1] for line in found)
-    assert all(line.get_ydata()[0] == line.get_ydata()[1] for line in found)
-    return [(line.get_ydata()[0], line.get_color(), line.get_linestyle()) for line in found]
+    straight = [line for line in ax.get_lines() if line.get_transform() != ax.transData]
+    assert all(list(line.get_xdata()) == [0, 1] for line in straight)
+    assert all(line.get_ydata()[0] == line.get_ydata()[1] for line in straight)
+    return [(line.get_ydata()[0], line.get_color(), line.get_linestyle()) for line in straight]
 
 
 @pytest.mark.full
@@ -223,8 +223,8 @@ def test_a_limit_is_named_where_its_curve_is_not_in_the_way():
 
 def boxes(ax):
     """Where each text is, in pixels, and the legend under no name."""
-    found = {text.get_text(): text.get_window_extent() for text in ax.texts}
-    return {**found, "": ax.get_legend().get_window_extent()}
+    extents = {text.get_text(): text.get_window_extent() for text in ax.texts}
+    return {**extents, "": ax.get_legend().get_window_extent()}
 
 
 @pytest.mark.full(keep=1)
@@ -238,13 +238,13 @@ def boxes(ax):
 )
 def test_no_text_lies_on_another_or_out_of_the_axes(name, size):
     ax = picture(name, size)
-    figure, found = ax.figure, boxes(ax)
+    figure, extents = ax.figure, boxes(ax)
     inside = ax.bbox.padded(1)
-    for text, box in found.items():
+    for text, box in extents.items():
         assert inside.x0 <= box.x0 <= box.x1 <= inside.x1, text
         assert inside.y0 <= box.y0 <= box.y1 <= inside.y1, text
-        for other, taken in found.items():
-            assert other == text or not box.padded(-0.5).overlaps(taken.padded(-0.5)), (text, other)
+        for other, other_box in extents.items():
+            assert other == text or not box.padded(-0.5).overlaps(other_box.padded(-0.5)), (text, other)
     for label in (ax.xaxis.label, ax.yaxis.label):
         box = label.get_window_extent()
         assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, label.get_text()
@@ -255,12 +255,12 @@ def test_no_text_lies_on_another_or_out_of_the_axes(name, size):
 @pytest.mark.parametrize("name", [name for name in FRAMES if "distances" not in name])
 def test_no_line_lies_under_a_text(name):
     ax = picture(name)
-    found = boxes(ax)
+    extents = boxes(ax)
     for line in ax.get_lines():
         path = line.get_transform().transform(line.get_xydata())
         steps = np.linspace(0, len(path) - 1, 3000)
         points = np.column_stack([np.interp(steps, np.arange(len(path)), way) for way in path.T])
-        for text, box in found.items():
+        for text, box in extents.items():
             low, high = box.padded(-1).min, box.padded(-1).max
             assert not ((points > low) & (points < high)).all(axis=1).any(), text
 
@@ -281,9 +281,9 @@ def test_the_axis_begins_at_nothing_and_ends_just_above_what_is_drawn(name):
 def test_epsilon_is_read_from_plain_numbers_however_narrow_its_range(grid):
     ax = bare(curve((0.2, 0.7), names=["cells"], grid=grid))
     ax.figure.canvas.draw()
-    seen = [label for label in ax.get_xticklabels() if grid[0] <= label.get_position()[0] <= grid[-1]]
-    assert len(seen) >= 2
-    for label in seen:
+    ticks = [label for label in ax.get_xticklabels() if grid[0] <= label.get_position()[0] <= grid[-1]]
+    assert len(ticks) >= 2
+    for label in ticks:
         assert float(label.get_text()) == pytest.approx(label.get_position()[0])
 
 
@@ -394,20 +394,20 @@ def test_the_boxes_are_of_the_distances_of_their_order_and_epsilon():
     ax = bare(frame)
     legend = [to_rgba(patch.get_facecolor()) for patch in ax.get_legend().get_patches()]
     expected = {}
-    for place, one in enumerate(sorted(epsilon)):
+    for position, level in enumerate(sorted(epsilon)):
         for order in (1, 2, 3):
-            of_order = frame["tvd"].loc[order, one].to_numpy()
-            expected[place, order] = np.quantile(of_order, [0.25, 0.75])
-    found = {}
+            of_order = frame["tvd"].loc[order, level].to_numpy()
+            expected[position, order] = np.quantile(of_order, [0.25, 0.75])
+    heights = {}
     for patch in quartiles(ax):
         corners = patch.get_path().vertices
         middle = (corners[:, 0].min() + corners[:, 0].max()) / 2
         assert abs(middle - round(middle)) < 0.5  # in its group
         key = round(middle), legend.index(to_rgba(patch.get_facecolor())) + 1
-        found[key] = corners[:, 1].min(), corners[:, 1].max()
-    assert found.keys() == expected.keys()
+        heights[key] = corners[:, 1].min(), corners[:, 1].max()
+    assert heights.keys() == expected.keys()
     for key, ends in expected.items():
-        assert found[key] == pytest.approx(tuple(ends))
+        assert heights[key] == pytest.approx(tuple(ends))
     sides = sorted((xs.min(), xs.max()) for xs in (box.get_path().vertices[:, 0] for box in quartiles(ax)))
     assert all(right < left for (_, right), (left, _) in pairwise(sides))  # none on another
 
@@ -460,9 +460,9 @@ def test_the_recommended_rows_are_shaded_and_named(runs):
         assert (patch.get_linewidth() > 0) == (first == last)  # one row is seen, too
     (text,) = (text for text in ax.texts if text.get_text() == "recommended")
     widest = max(runs, key=lambda run: run[1] - run[0])
-    place = ax.transData.inverted().transform(ax.transAxes.transform((text.xy[0], 0)))[0]
+    center = ax.transData.inverted().transform(ax.transAxes.transform((text.xy[0], 0)))[0]
     middle = frame.index[widest[0]] ** 0.5 * frame.index[widest[1]] ** 0.5
-    assert place == pytest.approx(middle)
+    assert center == pytest.approx(middle)
 
 
 def test_where_nothing_is_recommended_the_picture_says_so():
@@ -613,14 +613,14 @@ def test_without_matplotlib_the_hint_names_the_extra(monkeypatch):
 
 def bands(ax):
     """The lower and the upper edge of each band, from the left."""
-    found = []
+    edges = []
     for band in ax.collections:
         ((*edge,),) = ([tuple(point) for point in path.vertices] for path in band.get_paths())
         rates = sorted({x for x, _ in edge})
-        found.append(
+        edges.append(
             [[min(y for x, y in edge if x == rate), max(y for x, y in edge if x == rate)] for rate in rates]
         )
-    return np.array(found)
+    return np.array(edges)
 
 
 def test_the_error_is_drawn_against_the_rate_with_its_band_and_that_of_all_records():
@@ -632,11 +632,11 @@ def test_the_error_is_drawn_against_the_rate_with_its_band_and_that_of_all_recor
         "epsilon 2",
         "all records",
     ]
-    for place, (level, line) in enumerate(zip([0.25, 2.0], lines(ax), strict=True)):
+    for index, (level, line) in enumerate(zip([0.25, 2.0], lines(ax), strict=True)):
         assert list(line.get_xdata()) == [0.05, 0.3, 0.6, 1.0]
         assert line.get_ydata() == pytest.approx(ordered.loc[level, "error"].to_numpy())
-        assert bands(ax)[place] == pytest.approx(ordered.loc[level, ["lower", "upper"]].to_numpy())
-        assert across(ax)[place] == (0.02 / level, line.get_color(), ":")
+        assert bands(ax)[index] == pytest.approx(ordered.loc[level, ["lower", "upper"]].to_numpy())
+        assert across(ax)[index] == (0.02 / level, line.get_color(), ":")
     assert ax.get_xlim() == (0.05, 1.0)
     assert "sampling rate" in ax.get_xlabel()
     assert ax.get_ylabel() == "probability of a wrong mode\n(Mode of age)"
@@ -651,10 +651,10 @@ def test_suppression_is_drawn_pair_by_pair_and_what_is_not_feasible_left_out():
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0.1, 0.1", "0.1, 0.2", "0.5, 0.5"]
     for level, line, spans in zip([0.25, 2.0], lines(ax), ax.collections, strict=True):
         assert list(np.round(line.get_xdata())) == ([0, 2] if level == 0.25 else [0, 1, 2])
-        wanted = frame.loc[level, ["error", "lower", "upper"]].dropna().to_numpy()
-        assert line.get_ydata() == pytest.approx(wanted[:, 0])
+        expected = frame.loc[level, ["error", "lower", "upper"]].dropna().to_numpy()
+        assert line.get_ydata() == pytest.approx(expected[:, 0])
         ends = [segment[:, 1] for segment in spans.get_segments()]
-        assert np.array(ends) == pytest.approx(wanted[:, 1:])
+        assert np.array(ends) == pytest.approx(expected[:, 1:])
     first, second = (line.get_xdata() for line in lines(ax))
     assert (first < second[[0, 2]]).all()  # side by side
     frame.loc[(2.0, 0.1, 0.2), "error"] = np.nan
@@ -680,10 +680,10 @@ def test_a_comparison_is_marked_and_no_text_lies_on_another(pairs):
         figure = plt.figure(figsize=size, layout="constrained")
         ax = plots.draw(omission(pairs), figure.subplots())
         figure.canvas.draw()
-        found = boxes(ax)
-        assert set(found) == {plots.MARK, ""}
-        assert not found[plots.MARK].padded(-0.5).overlaps(found[""].padded(-0.5))
-        for box in found.values():
+        extents = boxes(ax)
+        assert set(extents) == {plots.MARK, ""}
+        assert not extents[plots.MARK].padded(-0.5).overlaps(extents[""].padded(-0.5))
+        for box in extents.values():
             assert ax.bbox.x0 - 1 <= box.x0 <= box.x1 <= ax.bbox.x1 + 1
         top = ax.transData.transform((1, omission(pairs)["upper"].max()))[1]
-        assert top <= found[""].y0 + 1
+        assert top <= extents[""].y0 + 1

@@ -70,11 +70,11 @@ def masked(ax):
 
 def cells(ax):
     """The text of each cell."""
-    found = {}
+    texts = {}
     for text in ax.texts[1:]:  # the first one is below the title
         column, row = text.get_position()
-        found[round(row), round(column)] = text
-    return found
+        texts[round(row), round(column)] = text
+    return texts
 
 
 def said(ax):
@@ -83,12 +83,12 @@ def said(ax):
 
 def hatched(ax, hatch="/"):
     """The cells through which lines go."""
-    found = set()
+    positions = set()
     for patch in ax.get_children():
         if isinstance(patch, PathPatch) and (patch.get_hatch() or " ")[0] == hatch:
             corners = patch.get_path().vertices.reshape(-1, 5, 2)
-            found |= {(int(row), int(column)) for column, row in corners[:, :4].mean(axis=1)}
-    return found
+            positions |= {(int(row), int(column)) for column, row in corners[:, :4].mean(axis=1)}
+    return positions
 
 
 def labels(axis):
@@ -110,7 +110,7 @@ def test_the_cells_are_those_of_the_table_as_it_is_printed(private):
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "sex")
     assert ax.get_title(loc="left") == "Contingency table of sex by region"
     texts = cells(ax)
-    assert {place: number(text) for place, text in texts.items()} == {
+    assert {cell: number(text) for cell, text in texts.items()} == {
         (row, column): released.iloc[row, column] for row in range(4) for column in range(3)
     }
 
@@ -121,8 +121,8 @@ def test_the_note_says_the_noise_of_a_count(private, epsilon):
     released = private.dp.crosstab("region", "sex", epsilon=epsilon)
     half = released.attrs["dp"]["error"]["plus_minus"]
     note = said(drawn(released))
-    found = re.search(r"each count ± ([\d.,]+): 95 % margin of error, noise only", note)
-    assert float(found[1].replace(",", "")) == pytest.approx(half, rel=0.05)
+    match = re.search(r"each count ± ([\d.,]+): 95 % margin of error, noise only", note)
+    assert float(match[1].replace(",", "")) == pytest.approx(half, rel=0.05)
     assert f"epsilon {epsilon:g}, geometric noise" in note
 
 
@@ -138,7 +138,7 @@ def test_cells_within_the_noise_are_hatched_and_paler(private):
     assert hatched(ax) == within
     assert "hatched: within the margin of error of 0" in said(ax)
     texts = cells(ax)
-    white = {place for place, text in texts.items() if text.get_color() == "0.35"}
+    white = {cell for cell, text in texts.items() if text.get_color() == "0.35"}
     assert white
     assert white <= within
     clear = private.dp.crosstab("sex", "age", epsilon=100)
@@ -179,7 +179,7 @@ def test_sums_are_written_and_have_no_colour(private):
     assert image.norm.vmax == released.iloc[:-1, :-1].to_numpy().max()
     assert number(cells(ax)[4, 3]) == released.loc["All", "All"]
     halves = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    ends = [half_width(halves[place, -1], whole=True) for place in (0, -1)]
+    ends = [half_width(halves[row, -1], whole=True) for row in (0, -1)]
     assert "sums ± {} to {}".format(*ends) in said(ax)
 
 
@@ -205,8 +205,10 @@ def test_shares_are_written_as_released(private):
     for (row, column), text in cells(ax).items():
         assert number(text) == pytest.approx(released.iloc[row, column], abs=0.0051)
     halves = np.array(released.attrs["dp"]["error"]["plus_minus"])
-    found = re.search(r"each share ± ([\d.]+) to ([\d.]+): 95 %", said(ax))
-    assert [float(one) for one in found.groups()] == pytest.approx([halves.min(), halves.max()], rel=0.151)
+    match = re.search(r"each share ± ([\d.]+) to ([\d.]+): 95 %", said(ax))
+    assert [float(group) for group in match.groups()] == pytest.approx(
+        [halves.min(), halves.max()], rel=0.151
+    )
     (key,) = ax.child_axes
     assert key.get_ylabel() == "share"
     assert "(shares of each row)" in ax.get_title(loc="left")
@@ -247,9 +249,9 @@ def test_releases_of_a_table_are_side_by_side(private):
     assert "2 releases together" in said(ax)
     assert "in brackets: the release" in said(ax)
     series = private.dp.value_counts(["age", "sex"], epsilon=3, releases=2, sort=False)
-    found = array(drawn(series, (9, 5)))
+    values = array(drawn(series, (9, 5)))
     assert (
-        found.tolist()
+        values.tolist()
         == np.hstack([series[1].to_numpy().reshape(3, 3), series[2].to_numpy().reshape(3, 3)]).tolist()
     )
 
@@ -261,9 +263,9 @@ def test_a_constraint_is_named(private):
 
 @pytest.mark.full
 def test_a_large_table_has_colours_and_no_numbers():
-    codes = tuple(f"c{place:02}" for place in range(40))
-    frame = pd.DataFrame({"a": [codes[place % 31] for place in range(900)]})
-    frame["b"] = [codes[place % 29] for place in range(900)]
+    codes = tuple(f"c{position:02}" for position in range(40))
+    frame = pd.DataFrame({"a": [codes[position % 31] for position in range(900)]})
+    frame["b"] = [codes[position % 29] for position in range(900)]
     domain = Domain((Column("a", "category", categories=codes), Column("b", "category", categories=codes)))
     released = frame.dp.protect(domain, epsilon=10).dp.crosstab("a", "b", epsilon=1)
     ax = drawn(released, (4, 4))
@@ -271,9 +273,9 @@ def test_a_large_table_has_colours_and_no_numbers():
     assert cells(ax) == {}
     half = released.attrs["dp"]["error"]["plus_minus"]
     assert len(hatched(ax)) == (np.abs(released.to_numpy()) <= half).sum()
-    shown = labels(ax.yaxis)
-    assert 8 < len(shown) < 40  # those that there is room for
-    assert shown == list(codes[:: codes.index(shown[1])])
+    ticks = labels(ax.yaxis)
+    assert 8 < len(ticks) < 40  # those that there is room for
+    assert ticks == list(codes[:: codes.index(ticks[1])])
 
 
 # ---------------------------------------------------------------- matrices
@@ -326,5 +328,5 @@ def test_a_correlation_that_does_not_exist_is_grey_and_says_so(private):
     ax = drawn(released)
     lacking = {(row, column) for row, column in zip(*np.nonzero(released.isna().to_numpy()), strict=True)}
     assert lacking
-    assert {place for place, text in cells(ax).items() if text.get_text() == "NaN"} == lacking
+    assert {cell for cell, text in cells(ax).items() if text.get_text() == "NaN"} == lacking
     assert "seeded: not private" in said(ax)

@@ -28,15 +28,15 @@ LOSSES = st.lists(
 @settings(max_examples=25)
 @given(LOSSES)
 def test_the_total_is_that_of_the_accounting(losses):
-    releases = [fabricated(*loss, number=place) for place, loss in enumerate(losses)]
+    releases = [fabricated(*loss, number=number) for number, loss in enumerate(losses)]
     exact = accounting.compose(
         [Approx(epsilon, delta) if delta else Pure(epsilon) for epsilon, delta in losses]
     )
     (total,) = totals(collect(releases, "public").releases, None)
     assert (total.epsilon, total.delta) == (exact.epsilon, exact.delta)
     epsilon, delta = total_of(page(releases))
-    for told, true in ((epsilon, exact.epsilon), (delta, exact.delta)):
-        assert true <= told <= true * (1 + Fraction(1, 10**5))
+    for stated, true in ((epsilon, exact.epsilon), (delta, exact.delta)):
+        assert true <= stated <= true * (1 + Fraction(1, 10**5))
 
 
 def test_releases_that_are_not_shown_are_told_by_what_was_spent(private):
@@ -50,36 +50,36 @@ def test_releases_that_are_not_shown_are_told_by_what_was_spent(private):
 
 def test_the_very_same_object_counts_once_and_equal_ones_twice(schema, survey):
     budgets = [survey.dp.protect(schema, epsilon=2) for _ in range(2)]
-    first, second = (one.dp.count(epsilon=1) for one in budgets)
+    first, second = (private.dp.count(epsilon=1) for private in budgets)
     second.iloc[0] = first.iloc[0]  # the noise may well come out equal
     second.attrs = {"dp": dict(first.attrs["dp"])}
     assert second.dp.verify()
     assert total_of(page([first, first])) == (1, 0)
-    found = page([first, second])
-    assert total_of(found) == (2, 0)
-    assert "Equal numbers may come of different noise" in found.text
+    report = page([first, second])
+    assert total_of(report) == (2, 0)
+    assert "Equal numbers may come of different noise" in report.text
 
 
 def test_the_budget_vouches_for_all_that_was_charged(private):
     mean = private.dp.mean("age", epsilon=0.25)
     private.dp.count(epsilon=0.125)
     gaussian = private.dp.sum("age", epsilon=0.5, delta=1e-6, mechanism="gaussian")
-    found = page([mean, gaussian], ledger=private.dp.budget)
-    rows = {row[0]: row[1:] for row in found.tables["Total cost"][1:]}
+    report = page([mean, gaussian], ledger=private.dp.budget)
+    rows = {row[0]: row[1:] for row in report.tables["Total cost"][1:]}
     assert rows["Charged for releases of this report"] == ["0.75", "1e-06"]
     assert rows["Charged for anything else from the same data"] == ["0.125", "0"]
     assert rows["Together, at most"] == ["0.875", "1e-06"]
     assert private.dp.budget.spent == (0.875, 1e-6)
-    assert "The budget allows epsilon 100, delta 0.001" in found.text
+    assert "The budget allows epsilon 100, delta 0.001" in report.text
 
 
 def test_a_release_of_another_budget_is_added_on_top(schema, survey):
-    one, other = survey.dp.protect(schema, epsilon=2), survey.dp.protect(schema, epsilon=2)
-    mean, again = one.dp.mean("age", epsilon=0.5), other.dp.mean("age", epsilon=0.5)
-    assert mean.dp.metadata.budget == again.dp.metadata.budget
-    found = page({"mean": mean, "again": again}, ledger=one.dp.budget)
-    assert total_of(found) == (1, 0)
-    assert "Not known to be charged to this budget: “again”" in found.text
+    first, second = survey.dp.protect(schema, epsilon=2), survey.dp.protect(schema, epsilon=2)
+    mean, foreign = first.dp.mean("age", epsilon=0.5), second.dp.mean("age", epsilon=0.5)
+    assert mean.dp.metadata.budget == foreign.dp.metadata.budget
+    report = page({"mean": mean, "again": foreign}, ledger=first.dp.budget)
+    assert total_of(report) == (1, 0)
+    assert "Not known to be charged to this budget: “again”" in report.text
 
 
 def test_a_charge_pays_for_what_it_says_alone(schema, survey):
@@ -99,8 +99,8 @@ def test_a_plan_is_paid_once(private):
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.05})] * 60, delta=1e-6)
     releases = plan.release()
     assert plan.cost.epsilon < plan.apart.epsilon
-    found = page(releases, ledger=private.dp.budget)
-    assert plan.cost.epsilon <= total_of(found)[0] <= plan.cost.epsilon * (1 + Fraction(1, 10**5))
+    report = page(releases, ledger=private.dp.budget)
+    assert plan.cost.epsilon <= total_of(report)[0] <= plan.cost.epsilon * (1 + Fraction(1, 10**5))
     assert total_of(page(releases))[0] == plan.apart.epsilon
     more = private.dp.mean("age", epsilon=0.05)
     more.attrs["dp"] = {**more.attrs["dp"], "budget": releases[0].attrs["dp"]["budget"]}
@@ -111,9 +111,9 @@ def test_groups_of_a_partition_are_counted_on_the_safe_side(private):
     groups = private.dp.partition("health", epsilon=0.5)
     counts = {label: group.dp.count(epsilon=0.5) for label, group in groups.items()}
     assert private.dp.budget.spent[0] == 0.5
-    found = page(counts, ledger=private.dp.budget)
-    assert total_of(found)[0] == Fraction(3, 2)
-    assert "charge of a partition may already cover" in found.text
+    report = page(counts, ledger=private.dp.budget)
+    assert total_of(report)[0] == Fraction(3, 2)
+    assert "charge of a partition may already cover" in report.text
     with pytest.raises(ParameterError, match="budget of a group"):
         page(counts, ledger=groups["yes"].dp.budget)
 
@@ -135,10 +135,10 @@ def test_what_is_left_of_outliers_is_paid_for_as_a_whole(private):
 def test_other_accountings_guarantee_their_limit(schema, survey, rule):
     private = survey.dp.protect(schema, epsilon=2, delta=1e-6, accounting=rule)
     mean = private.dp.mean("age", epsilon=0.1)
-    found = page(mean, ledger=private.dp.budget)
-    assert total_of(found) == (2, Fraction(1, 10**6))
-    assert "the limit as a whole" in found.text
-    assert "The budget allows epsilon 2, delta 1e-06 and refuses" in found.text.replace("\n", " ")
+    report = page(mean, ledger=private.dp.budget)
+    assert total_of(report) == (2, Fraction(1, 10**6))
+    assert "the limit as a whole" in report.text
+    assert "The budget allows epsilon 2, delta 1e-06 and refuses" in report.text.replace("\n", " ")
     curators = page(mean, ledger=private.dp.budget, edition="curator").text
     assert "limit epsilon 2, delta 1e-06; spent epsilon 0.1" in curators.replace("\n", " ")
     assert "rho 2" not in curators
@@ -146,37 +146,37 @@ def test_other_accountings_guarantee_their_limit(schema, survey, rule):
 
 def test_a_limit_in_rho_is_converted(schema, survey):
     private = survey.dp.protect(schema, rho=0.5)
-    found = page(private.dp.mean("age", epsilon=0.1), ledger=private.dp.budget)
+    report = page(private.dp.mean("age", epsilon=0.1), ledger=private.dp.budget)
     limit = accounting.zcdp_epsilon(Fraction(1, 2), Fraction(1, 10**6))
-    epsilon, delta = total_of(found)
+    epsilon, delta = total_of(report)
     assert Fraction(repr(limit)) <= epsilon <= Fraction(repr(limit)) * (1 + Fraction(1, 10**5))
     assert delta == Fraction(1, 10**6)
-    assert "rho 0.5" in found.text
+    assert "rho 0.5" in report.text
 
 
 def test_different_neighbours_have_no_common_total(schema, survey):
-    one, other = (
+    first, second = (
         survey.dp.protect(schema, epsilon=5),
         survey.dp.protect(schema, epsilon=5, neighbors="replace_one"),
     )
-    found = page({"a": one.dp.mean("age", epsilon=1), "b": other.dp.mean("age", epsilon=2)})
-    assert "costs do not add up" in found.text
-    assert "Total cost: epsilon 1." in found.text
-    assert "Total cost: epsilon 2." in found.text
-    assert "epsilon 3 " not in found.text
-    assert "the number of records is public" in found.text
+    report = page({"a": first.dp.mean("age", epsilon=1), "b": second.dp.mean("age", epsilon=2)})
+    assert "costs do not add up" in report.text
+    assert "Total cost: epsilon 1." in report.text
+    assert "Total cost: epsilon 2." in report.text
+    assert "epsilon 3 " not in report.text
+    assert "the number of records is public" in report.text
 
 
 def test_a_unit_is_named(survey, schema):
     crowd = pd.concat([survey, survey], ignore_index=True)
     private = crowd.dp.protect(schema, epsilon=5, unit="person", max_rows=2)
-    found = page({"units": private.dp.mean("age", epsilon=1), "records": fabricated(epsilon=2)})
-    assert "all records of one person, present or absent" in found.text
-    assert "protect(unit='person', max_rows=2)" in found.text
-    assert "costs do not add up" in found.text
+    report = page({"units": private.dp.mean("age", epsilon=1), "records": fabricated(epsilon=2)})
+    assert "all records of one person, present or absent" in report.text
+    assert "protect(unit='person', max_rows=2)" in report.text
+    assert "costs do not add up" in report.text
 
 
 def test_deltas_of_one_or_more_guarantee_nothing():
-    found = page([fabricated(delta=0.6, number=place) for place in range(2)])
-    assert "the deltas add up to one or more" in found.text
-    assert "times as likely" not in found.text
+    report = page([fabricated(delta=0.6, number=number) for number in range(2)])
+    assert "the deltas add up to one or more" in report.text
+    assert "times as likely" not in report.text

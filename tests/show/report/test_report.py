@@ -79,16 +79,16 @@ def released(private) -> dict[str, pd.Series | pd.DataFrame]:
 
 
 def test_every_kind_of_release_is_reported(released):
-    found = page(released)
+    report = page(released)
     assert pdprivacy.report(released, pictures=False).releases == tuple(released)
-    costs = found.tables["Cost of each result"]
+    costs = report.tables["Cost of each result"]
     assert [row[0] for row in costs[1:]] == list(released)
-    for name, one in released.items():
+    for name, result in released.items():
         row = next(row for row in costs if row[0] == name)
-        assert Fraction(row[2]) == Fraction(str(one.dp.metadata.epsilon))
-        assert Fraction(row[3]) == Fraction(str(one.dp.metadata.delta))
-    assert found.tables["Versions and fingerprints"][1:] == [
-        [name, pdprivacy.__version__, one.dp.metadata.fingerprint] for name, one in released.items()
+        assert Fraction(row[2]) == Fraction(str(result.dp.metadata.epsilon))
+        assert Fraction(row[3]) == Fraction(str(result.dp.metadata.delta))
+    assert report.tables["Versions and fingerprints"][1:] == [
+        [name, pdprivacy.__version__, result.dp.metadata.fingerprint] for name, result in released.items()
     ]
 
 
@@ -99,28 +99,32 @@ def numbers_of(cells: list[str]) -> list[float]:
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["sums", "means", "by group", "margins", "wide", "several", "shares"])
 def test_a_row_per_number_with_its_half_width(released, name):
-    one = released[name]
-    half = one.dp.metadata.error_of_each("plus_minus", one.shape).ravel()
-    (rows,) = (rows for caption, rows in page({name: one}).tables.items() if caption.endswith("as released"))
+    result = released[name]
+    half = result.dp.metadata.error_of_each("plus_minus", result.shape).ravel()
+    (rows,) = (
+        rows for caption, rows in page({name: result}).tables.items() if caption.endswith("as released")
+    )
     if "±" not in rows[0]:  # side by side
-        cells = [cell.split(" ± ") for row in rows[1:] for cell in row[one.index.nlevels :]]
-        values, told = (numbers_of([cell[place] for cell in cells]) for place in (0, 1))
+        cells = [cell.split(" ± ") for row in rows[1:] for cell in row[result.index.nlevels :]]
+        values, errors = (numbers_of([cell[index] for cell in cells]) for index in (0, 1))
     else:
         values = numbers_of([row[-2] for row in rows[1:]])
-        told = numbers_of([row[-1].removeprefix("± ") for row in rows[1:]])
-    assert (np.abs(np.array(values) - one.to_numpy(dtype=float).ravel()) <= half / 10 + 1e-9).all()
-    assert (np.array(told) >= half - 1e-12).all()
+        errors = numbers_of([row[-1].removeprefix("± ") for row in rows[1:]])
+    assert (np.abs(np.array(values) - result.to_numpy(dtype=float).ravel()) <= half / 10 + 1e-9).all()
+    assert (np.array(errors) >= half - 1e-12).all()
     # two digits, rounded up after half a step for the rounding of the number: 15 % of 1.0 at most
-    np.testing.assert_allclose(told, half, rtol=0.151)
+    np.testing.assert_allclose(errors, half, rtol=0.151)
 
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", ["means", "by group", "margins", "shares", "median", "description"])
 def test_numbers_are_written_as_in_a_notebook(released, name):
     """The same number and the same margin of error in the table, under the picture and in a notebook."""
-    one = released[name]
-    words = re.sub(r"<[^>]*>", " ", one.dp._repr_html_())
-    (rows,) = (rows for caption, rows in page({name: one}).tables.items() if caption.endswith("as released"))
+    result = released[name]
+    words = re.sub(r"<[^>]*>", " ", result.dp._repr_html_())
+    (rows,) = (
+        rows for caption, rows in page({name: result}).tables.items() if caption.endswith("as released")
+    )
     for cell in (cell for row in rows[1:] for cell in row):
         assert cell.removeprefix("± ") in unescape(words)
 
@@ -138,26 +142,26 @@ def test_a_long_table_is_cut_and_says_so():
     domain = Domain((Column("x", "integer", lower=1, upper=700),))
     private = pd.DataFrame({"x": [5, 6]}).dp.protect(domain, epsilon=10)
     counts = private.dp.value_counts("x", epsilon=1, sort=False)
-    found = page(counts)
-    (rows,) = (rows for name, rows in found.tables.items() if name.endswith("as released"))
+    report = page(counts)
+    (rows,) = (rows for name, rows in report.tables.items() if name.endswith("as released"))
     assert len(rows) - 1 == report_page.MOST_ROWS
     assert [row[0] for row in rows[1:]] == [str(label) for label in range(1, report_page.MOST_ROWS + 1)]
-    assert "The first 200 of 700 numbers" in found.text
+    assert "The first 200 of 700 numbers" in report.text
 
 
 def test_a_label_that_is_a_number_is_no_quantity():
     domain = Domain((Column("year", "category", categories=(2025, 2026)),))
     private = pd.DataFrame({"year": [2025, 2026]}).dp.protect(domain, epsilon=10)
-    found = page([private.dp.mode("year", epsilon=1), private.dp.value_counts("year", epsilon=1)])
-    assert "2,025" not in found.text
-    assert "2,026" not in found.text
+    report = page([private.dp.mode("year", epsilon=1), private.dp.value_counts("year", epsilon=1)])
+    assert "2,025" not in report.text
+    assert "2,026" not in report.text
 
 
 def test_conditions_and_steps_are_told(released):
-    found = page({name: released[name] for name in ("filtered", "derived", "sampled")})
-    assert "age >= 30 and health == 'yes'" in found.text
-    assert released["derived"].dp.metadata.lineage[0] in found.text
-    assert "sample(frac=0.5)" in found.text
+    report = page({name: released[name] for name in ("filtered", "derived", "sampled")})
+    assert "age >= 30 and health == 'yes'" in report.text
+    assert released["derived"].dp.metadata.lineage[0] in report.text
+    assert "sample(frac=0.5)" in report.text
 
 
 def test_bounded_and_consistent_numbers_are_said_to_be(released):
@@ -169,31 +173,31 @@ def test_bounded_and_consistent_numbers_are_said_to_be(released):
 
 
 def test_a_selection_is_told_in_records_and_not_as_a_width(released):
-    found = page({"median": released["median"]})
+    report = page({"median": released["median"]})
     below = released["median"].dp.metadata.error["below_best"]
-    assert found.tables["Margins of error"][1] == ["median", "2", "selected: see the result"]
-    assert all(f"{half_width(value, whole=True)} ({name})" in found.text for name, value in below.items())
-    assert "ranks of the true quantile" in found.text
+    assert report.tables["Margins of error"][1] == ["median", "2", "selected: see the result"]
+    assert all(f"{half_width(value, whole=True)} ({name})" in report.text for name, value in below.items())
+    assert "ranks of the true quantile" in report.text
 
 
 def test_the_estimated_risk_is_that_of_the_release(survey, schema):
     private = pd.concat([survey] * 50, ignore_index=True).dp.protect(schema, epsilon=100)
     table = private.dp.crosstab(["region", "age"], "health", epsilon=1)
-    found = page({"table": table, "mean": private.dp.mean("age", epsilon=1)})
-    (_, row) = found.tables["Homogeneity attacks, estimated from the released counts alone"]
+    report = page({"table": table, "mean": private.dp.mean("age", epsilon=1)})
+    (_, row) = report.tables["Homogeneity attacks, estimated from the released counts alone"]
     assert row[:3] == ["table", "region, age", "health"]
     risk = table.dp.metadata.dr_ha
     for cell, share in zip(row[3:], (risk["by_cells"], risk["by_records"]), strict=True):
         if not cell.startswith("<"):
             assert float(cell.removesuffix(" %")) == pytest.approx(100 * share, rel=0.01)
-    assert "For the other 1 result no estimate is known" in found.text
-    assert "no guarantee: epsilon is what holds whatever an attacker knows or tries" in found.text
+    assert "For the other 1 result no estimate is known" in report.text
+    assert "no guarantee: epsilon is what holds whatever an attacker knows or tries" in report.text
 
 
 def test_where_no_risk_is_known_none_is_denied(released):
-    found = page(released["means"])
-    assert "is not known for any of the results" in found.text
-    assert "does not mean that there is no risk" in found.text
+    report = page(released["means"])
+    assert "is not known for any of the results" in report.text
+    assert "does not mean that there is no risk" in report.text
 
 
 def test_without_a_budget_the_sum_says_what_it_supposes(released):
@@ -201,9 +205,9 @@ def test_without_a_budget_the_sum_says_what_it_supposes(released):
 
 
 def test_every_kind_of_release_is_found_in_the_budget_that_paid(private, released):
-    found = page(released, ledger=private.dp.budget)
-    assert "Not known to be charged" not in found.text
-    assert total_of(found)[0] == Fraction(str(private.dp.budget.spent[0]))
+    report = page(released, ledger=private.dp.budget)
+    assert "Not known to be charged" not in report.text
+    assert total_of(report)[0] == Fraction(str(private.dp.budget.spent[0]))
 
 
 # ------------------------------------------------------------------ what epsilon means
@@ -261,34 +265,34 @@ def test_costs_are_rounded_up_and_what_is_left_down(number, digits):
 
 @given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))
 def test_half_widths_are_rounded_up(half, value):
-    number, told = (float(text.replace(",", "")) for text in paired(value, half))
+    number, stated = (float(text.replace(",", "")) for text in paired(value, half))
     step = Fraction(10) ** min(math.floor(math.log10(half)) - 1, 0)  # two significant digits
     assert abs(number - value) <= step / 2 + 1e-15 * abs(value)
     # the interval that is shown holds the exact one, and is hardly wider
-    assert half <= told <= Fraction(half) + step * Fraction(3, 2) + Fraction(1e-9 * half)
+    assert half <= stated <= Fraction(half) + step * Fraction(3, 2) + Fraction(1e-9 * half)
 
 
 # ------------------------------------------------------------------ seeds, versions, damage
 
 
 def test_a_seed_takes_every_promise_away(private):
-    kept, seeded = private.dp.mean("age", epsilon=0.5), private.dp.mean("age", epsilon=0.5, rng=1)
-    found = page({"kept": kept, "seeded": seeded})
-    assert "Not private." in found.text
-    assert "“seeded” was made with noise from a seed" in found.text
-    assert "no guarantee holds for the results as a whole" in found.text
-    assert "fifty-fifty" not in found.text
-    assert "times as likely" not in found.text
+    unseeded, seeded = private.dp.mean("age", epsilon=0.5), private.dp.mean("age", epsilon=0.5, rng=1)
+    report = page({"kept": unseeded, "seeded": seeded})
+    assert "Not private." in report.text
+    assert "“seeded” was made with noise from a seed" in report.text
+    assert "no guarantee holds for the results as a whole" in report.text
+    assert "fifty-fifty" not in report.text
+    assert "times as likely" not in report.text
     assert "NOT PRIVATE" in pdprivacy.report(seeded, pictures=False).html  # on each printed page
-    for clean in (page(kept).text, pdprivacy.report(kept, pictures=False).html):
+    for clean in (page(unseeded).text, pdprivacy.report(unseeded, pictures=False).html):
         assert "not private" not in clean.lower()
 
 
 def test_a_seed_takes_promises_of_other_comparisons_away_too(schema, survey):
     seeded = survey.dp.protect(schema, epsilon=10, neighbors="replace_one").dp.mean("age", epsilon=0.5, rng=1)
-    found = page({"s": seeded, "f": survey.dp.protect(schema, epsilon=10).dp.mean("age", epsilon=0.5)})
-    assert " sure." not in found.text
-    assert "Any outcome of these releases" not in found.text
+    report = page({"s": seeded, "f": survey.dp.protect(schema, epsilon=10).dp.mean("age", epsilon=0.5)})
+    assert " sure." not in report.text
+    assert "Any outcome of these releases" not in report.text
 
 
 def test_a_confidential_number_names_no_release(private):
@@ -297,12 +301,12 @@ def test_a_confidential_number_names_no_release(private):
 
 
 def test_releases_of_several_versions_are_told_apart():
-    found = page(
+    report = page(
         [fabricated(number=1, version="0.0.9"), fabricated(number=2), fabricated(number=3, version="99.1")]
     )
-    assert "made by 3 versions of pdprivacy" in found.text
-    assert "Newer than the version that made this report: 99.1." in found.text
-    assert [row[1] for row in found.tables["Versions and fingerprints"][1:]] == [
+    assert "made by 3 versions of pdprivacy" in report.text
+    assert "Newer than the version that made this report: 99.1." in report.text
+    assert [row[1] for row in report.tables["Versions and fingerprints"][1:]] == [
         "0.0.9",
         pdprivacy.__version__,
         "99.1",
@@ -354,11 +358,11 @@ def test_a_changed_release_is_named_and_nothing_is_written(private, tmp_path):
     target = tmp_path / "report.html"
     target.write_text("of yesterday")
     before = private.dp.budget.spent
-    for releases, called in (({"a": good, "b": bad}, r"releases\['b'\]"), ([good, bad], r"releases\[1\]")):
-        with pytest.raises(MetadataError, match=rf"numbers or labels of {called} are not those"):
+    for releases, pattern in (({"a": good, "b": bad}, r"releases\['b'\]"), ([good, bad], r"releases\[1\]")):
+        with pytest.raises(MetadataError, match=rf"numbers or labels of {pattern} are not those"):
             pdprivacy.report(releases, ledger=private.dp.budget, path=target)
     assert target.read_text() == "of yesterday"
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     assert private.dp.budget.spent == before
 
 
@@ -373,11 +377,11 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_release_is_refused(name):
-    given, error, words_ = BAD[name]
+    source, error, words_ = BAD[name]
     if name == "no such file" and find_spec("pyarrow") is None:
         pytest.skip("Parquet files need pyarrow")
     with pytest.raises(error, match=words_):
-        page(given)
+        page(source)
 
 
 def test_protected_frames_are_no_releases(private):
@@ -426,9 +430,9 @@ def test_releases_come_back_from_parquet_files(private, tmp_path):
     table.to_parquet(tmp_path / "table.parquet")
     mean.to_frame().rename(columns={0: "mean"}).to_parquet(tmp_path / "mean.parquet")
     files = [tmp_path / "table.parquet", str(tmp_path / "mean.parquet")]
-    found = page(files)
-    assert [row[0] for row in found.tables["Versions and fingerprints"][1:]] == ["table", "mean"]
-    assert total_of(found) == (2, 0)
+    report = page(files)
+    assert [row[0] for row in report.tables["Versions and fingerprints"][1:]] == ["table", "mean"]
+    assert total_of(report) == (2, 0)
     assert total_of(page([*files, tmp_path / "table.parquet"])) == (2, 0)  # the same file is the same release
 
 
@@ -439,8 +443,8 @@ def test_a_file_of_a_step_is_the_release_as_it_was(tmp_path):
     counts = private.dp.value_counts("x", epsilon=1, sort=False)
     data, _ = to_bytes(counts)
     (tmp_path / "counts.parquet").write_bytes(data)
-    found = page(tmp_path / "counts.parquet")
-    (rows,) = (rows for name, rows in found.tables.items() if name.endswith("as released"))
+    report = page(tmp_path / "counts.parquet")
+    (rows,) = (rows for name, rows in report.tables.items() if name.endswith("as released"))
     assert [row[0] for row in rows[1:]] == ["1", "2", "3", "NaN"]
     (tmp_path / "cut.parquet").write_bytes(data[:-50])
     with pytest.raises(MetadataError, match=r"cut\.parquet"):
@@ -481,9 +485,9 @@ def test_no_report_replaces_what_it_is_made_of(private, tmp_path, schema, survey
 
 def test_the_file_is_whole_or_not_there(private, tmp_path, monkeypatch):
     mean, target = private.dp.mean("age", epsilon=1), tmp_path / "report.html"
-    made = pdprivacy.report(mean, path=target, pictures=False)
-    assert target.read_text("utf-8") == made.html
-    assert isinstance(made, Report)
+    report = pdprivacy.report(mean, path=target, pictures=False)
+    assert target.read_text("utf-8") == report.html
+    assert isinstance(report, Report)
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -492,8 +496,8 @@ def test_the_file_is_whole_or_not_there(private, tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match=r"No space left on device\. Nothing was written"):
         pdprivacy.report(fabricated(), path=target, pictures=False)
     monkeypatch.undo()
-    assert target.read_text("utf-8") == made.html
-    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+    assert target.read_text("utf-8") == report.html
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
@@ -568,8 +572,8 @@ def test_the_public_edition_holds_nothing_confidential(ledger, counted):
     budget.charge(Pure(0.125), f"count {HIDDEN}", "bandicoot", release_id="bilby")
     budget.answered(budget.entries.index[-1], risk=0.4321)
     budget.charge(Pure(0.0625), "never answered")
-    told = {"ledger": ledger, "name": "wombat-name", "declaration": private}
-    public = pdprivacy.report(released, pictures=DRAWN, **told).html
+    keywords = {"ledger": ledger, "name": "wombat-name", "declaration": private}
+    public = pdprivacy.report(released, pictures=DRAWN, **keywords).html
     page_ = Page(public)
     secrets = [
         HIDDEN,
@@ -599,7 +603,9 @@ def test_the_public_edition_holds_nothing_confidential(ledger, counted):
     assert rows["Charged for anything else from the same data"] == ["0.1875", "0"]
     # the same ledger, for the curator
     figures_ = {"quality": private.dp.quality(), "cells": private.dp.homogeneity("region", "ill", 3)}
-    curator = Page(pdprivacy.report({**released, **figures_}, edition="curator", pictures=False, **told).html)
+    curator = Page(
+        pdprivacy.report({**released, **figures_}, edition="curator", pictures=False, **keywords).html
+    )
     for secret in [HIDDEN, "bandicoot", "bilby", "43.2 %", "never answered", "wombat-name", ledger.head]:
         assert secret in curator.text, secret
     assert "7,919" in curator.text
@@ -611,14 +617,14 @@ def test_the_charges_are_those_of_the_ledger(ledger, counted):
     private = counted.dp.protect(ILLNESS, epsilon=50, budget=ledger, name="s")
     first = private.dp.mode("ill", epsilon=0.5, release_id="one")
     private.dp.crosstab("region", "ill", epsilon=0.25)
-    found = page({"first": first}, ledger=ledger, name="s", edition="curator")
-    rows = found.tables["All charges"][1:]
+    report = page({"first": first}, ledger=ledger, name="s", edition="curator")
+    rows = report.tables["All charges"][1:]
     entries = ledger.entries("s")
     assert [row[1] for row in rows] == entries["release"].tolist()
     assert [float(row[3]) for row in rows] == entries["epsilon"].tolist()
     assert [row[-1] for row in rows] == ["first", ""]
     assert [row[8] for row in rows] == ["one", ""]
-    assert f"no fault found in {ledger.audit().records} records" in found.text
+    assert f"no fault found in {ledger.audit().records} records" in report.text
 
 
 BY = (["region", "age"], "health")
@@ -650,8 +656,8 @@ def test_confidential_figures_are_refused_by_name_or_shown_as_such(private, name
     with pytest.raises(ParameterError, match=r"releases\[1\] is made of exact counts, CONFIDENTIAL"):
         page([count, figure])
     assert list(tmp_path.iterdir()) == []
-    found = page({"count": count, name: figure}, edition="curator")
-    assert any(caption.startswith(f"{name} (confidential)") for caption in found.tables)
+    report = page({"count": count, name: figure}, edition="curator")
+    assert any(caption.startswith(f"{name} (confidential)") for caption in report.tables)
     assert f"{name} (confidential)" not in page({"count": count}, edition="curator").text
 
 
@@ -699,11 +705,11 @@ def test_a_ledger_that_was_altered_vouches_for_nothing(tmp_path, schema, survey)
     database.close()
     with pytest.raises(TamperedLedgerError):
         page(count, ledger=path, name="s")
-    found = page(count, ledger=path, name="s", edition="curator")
-    assert "The audit failed." in found.text
-    assert "records of the ledger were changed" in found.text
-    assert "Total cost: not known" in found.text
-    assert "Total cost" not in found.tables
+    report = page(count, ledger=path, name="s", edition="curator")
+    assert "The audit failed." in report.text
+    assert "records of the ledger were changed" in report.text
+    assert "Total cost: not known" in report.text
+    assert "Total cost" not in report.tables
 
 
 def test_reading_charges_nothing_and_writes_nothing(ledger, counted, tmp_path):
@@ -725,24 +731,24 @@ def test_reading_charges_nothing_and_writes_nothing(ledger, counted, tmp_path):
 
 def test_the_declaration_is_told_as_declared(private, schema):
     for declaration in (private, schema, private.dp.domain):
-        found = page(fabricated(), declaration=declaration)
-        rows = {row[0]: row[1:] for row in found.tables["The declared columns"][1:]}
+        report = page(fabricated(), declaration=declaration)
+        rows = {row[0]: row[1:] for row in report.tables["The declared columns"][1:]}
         assert list(rows) == [str(name) for name in private.dp.domain]
         assert rows["age"][1] == "18 to 90; bins at 18, 30, 45, 65, 90"
         assert rows["region"][1] == "north, east, south, west"
         assert rows["income"][2] == "yes"
         assert rows["person"][3] == "identifier: never released"
-        assert private.dp.domain.fingerprint() in found.text
+        assert private.dp.domain.fingerprint() in report.text
 
 
 def test_what_is_not_declared_there_is_said(private, ledger, survey, schema):
-    found = page(private.dp.assign(twice="2 * family").dp.mean("twice", epsilon=1), declaration=schema)
-    assert "Released, but not declared above: twice." in found.text
-    there = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
-    mean = there.dp.mean("age", epsilon=1)
-    told = {"ledger": ledger, "name": "s"}
-    assert "last opened with this declaration" in page(mean, declaration=schema, **told).text
-    assert "last opened with another declaration" in page(mean, declaration=ILLNESS, **told).text
+    report = page(private.dp.assign(twice="2 * family").dp.mean("twice", epsilon=1), declaration=schema)
+    assert "Released, but not declared above: twice." in report.text
+    in_ledger = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
+    mean = in_ledger.dp.mean("age", epsilon=1)
+    keywords = {"ledger": ledger, "name": "s"}
+    assert "last opened with this declaration" in page(mean, declaration=schema, **keywords).text
+    assert "last opened with another declaration" in page(mean, declaration=ILLNESS, **keywords).text
 
 
 def test_without_a_declaration_that_is_said():
@@ -798,32 +804,32 @@ def test_no_text_becomes_markup(key, column, label, step, edition):
     budget.charge(Pure(1), step, label)
     domain = Domain((Column(column, "category", categories=(label, "the other one")),))
     options = {"ledger": budget, "declaration": domain, "edition": edition}
-    found = page({key: released}, **options)
+    report = page({key: released}, **options)
     plain = page({"key": fabricated()}, **options)
-    assert {tag for tag, _ in found.elements} <= ALLOWED
-    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
-    kinds = Counter(tag for tag, _ in found.elements)
+    assert {tag for tag, _ in report.elements} <= ALLOWED
+    assert not [name for _, attributes in report.elements for name in attributes if name.startswith("on")]
+    kinds = Counter(tag for tag, _ in report.elements)
     assert kinds["img"] == kinds["script"] == 0
     assert kinds["style"] == plain.all("style").__len__() == 1
     for text in (key, column, label, step):
         if text.isprintable() and text == " ".join(text.split()):
-            assert text in found.text
-        assert "\u202e" not in found.text
-        assert "\x1b" not in found.text
+            assert text in report.text
+        assert "\u202e" not in report.text
+        assert "\x1b" not in report.text
 
 
 def test_nothing_is_cut_without_saying_so():
     condition = " or ".join(f"age == {number}" for number in range(300))
-    found = page({"k" * 900: fabricated(filters=[condition])})
-    assert condition in found.text
-    assert "k" * 900 in found.text
-    assert "…" not in found.text
+    report = page({"k" * 900: fabricated(filters=[condition])})
+    assert condition in report.text
+    assert "k" * 900 in report.text
+    assert "…" not in report.text
 
 
 def test_a_title_is_text(private):
-    found = page(fabricated(), title="<b>May</b> & \u201cJune\u201d")
-    assert "<b>May</b> & \u201cJune\u201d" in found.text
-    assert found.all("b") == []
+    report = page(fabricated(), title="<b>May</b> & \u201cJune\u201d")
+    assert "<b>May</b> & \u201cJune\u201d" in report.text
+    assert report.all("b") == []
 
 
 @pytest.mark.full(keep=1)
@@ -832,26 +838,28 @@ def test_the_page_is_well_made_and_needs_nothing_else(released, private, edition
     options = {"ledger": private.dp.budget, "declaration": private, "edition": edition}
     more = {"quality": private.dp.quality()} if edition == "curator" else {}
     html = pdprivacy.report({**released, **more}, pictures=False, **options).html
-    found = Page(html)
+    report = Page(html)
     assert html.startswith("<!DOCTYPE html>")
-    assert found.all("html") == [{"lang": "en"}]
-    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert report.all("html") == [{"lang": "en"}]
+    levels = [int(tag[1]) for tag, _ in report.elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert all(head.get("scope") in ("row", "col") for head in found.all("th"))
-    assert len(found.all("caption")) == len(found.all("table")) == len(found.tables)
-    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert all(head.get("scope") in ("row", "col") for head in report.all("th"))
+    assert len(report.all("caption")) == len(report.all("table")) == len(report.tables)
+    ids = [attributes["id"] for _, attributes in report.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    assert {link["href"] for link in found.all("a")} <= {f"#{one}" for one in ids}
-    assert not found.all("script") + found.all("link") + found.all("iframe")
+    assert {link["href"] for link in report.all("a")} <= {f"#{item}" for item in ids}
+    assert not report.all("script") + report.all("link") + report.all("iframe")
     assert "url(" not in html
     assert "@import" not in html
     assert not re.search(r"https?://", re.sub(r"base64,[\w+/=]+", "", html))
     assert ("CONFIDENTIAL" in html) == (edition == "curator")
-    marks = [one for one in found.all("aside") if one.get("class") == "mark"]
+    marks = [item for item in report.all("aside") if item.get("class") == "mark"]
     assert len(marks) == (edition == "curator")
-    assert "default-src 'none'" in next(one["content"] for one in found.all("meta") if "http-equiv" in one)
+    assert "default-src 'none'" in next(
+        item["content"] for item in report.all("meta") if "http-equiv" in item
+    )
 
 
 @pytest.mark.full
@@ -864,14 +872,14 @@ def test_the_same_report_twice_is_the_same_page(released):
 @pytest.mark.full
 @pytest.mark.skipif(not DRAWN, reason="pictures need matplotlib")
 def test_pictures_tell_their_numbers_in_words(released):
-    found = Page(pdprivacy.report({"means": released["means"], "top": released["top"]}).html)
-    (picture,) = found.all("img")  # labels have none
+    report = Page(pdprivacy.report({"means": released["means"], "top": released["top"]}).html)
+    (picture,) = report.all("img")  # labels have none
     assert picture["src"].startswith("data:image/")
     assert picture["alt"].startswith("Mean of age and income: age ")
     half = released["means"].dp.metadata.error_of_each("plus_minus", (2,))
-    told = re.findall(r"(\w+) (-?[\d.,]+) ± ([\d.,]+)", picture["alt"])
-    assert [name for name, *_ in told] == ["age", "income"]
-    np.testing.assert_allclose(numbers_of([one[2].rstrip(".") for one in told]), half, rtol=0.1)
+    matches = re.findall(r"(\w+) (-?[\d.,]+) ± ([\d.,]+)", picture["alt"])
+    assert [name for name, *_ in matches] == ["age", "income"]
+    np.testing.assert_allclose(numbers_of([match[2].rstrip(".") for match in matches]), half, rtol=0.1)
 
 
 @pytest.mark.full
@@ -887,11 +895,11 @@ def test_drawing_leaves_no_figure_and_no_setting_behind(released):
 
 
 def test_a_notebook_shows_the_page_in_a_frame():
-    made = pdprivacy.report(fabricated(), pictures=False)
-    (frame,) = Page(made._repr_html_()).all("iframe")
-    assert frame["srcdoc"] == made.html
+    report = pdprivacy.report(fabricated(), pictures=False)
+    (frame,) = Page(report._repr_html_()).all("iframe")
+    assert frame["srcdoc"] == report.html
     assert frame["sandbox"] == ""
-    assert len(repr(made)) < 100
+    assert len(repr(report)) < 100
 
 
 # ------------------------------------------------------------------ the command line
@@ -904,7 +912,7 @@ def test_the_command_writes_the_same_page(tmp_path, schema, survey, capsys):
     with Ledger(tmp_path / "budget.db") as ledger:
         private = survey.dp.protect(schema, epsilon=2, budget=ledger, name="s")
         private.dp.crosstab("region", "health", epsilon=0.5).to_parquet(tmp_path / "table.parquet")
-    asked = [
+    arguments = [
         "report",
         str(tmp_path / "table.parquet"),
         "--ledger",
@@ -912,17 +920,17 @@ def test_the_command_writes_the_same_page(tmp_path, schema, survey, capsys):
         "--name",
         "s",
     ]
-    asked += ["--title", "Of May", "--no-pictures", "--output", str(tmp_path / "r.html")]
-    assert main([*asked, "--edition", "curator"]) == 0
+    arguments += ["--title", "Of May", "--no-pictures", "--output", str(tmp_path / "r.html")]
+    assert main([*arguments, "--edition", "curator"]) == 0
     assert "1 release, curator edition, CONFIDENTIAL" in capsys.readouterr().out
     curator = Page((tmp_path / "r.html").read_text("utf-8"))
-    assert main(asked) == 0
+    assert main(arguments) == 0
     assert "public edition" in capsys.readouterr().out
     public = (tmp_path / "r.html").read_text("utf-8")
-    same = pdprivacy.report(
+    report = pdprivacy.report(
         tmp_path / "table.parquet", ledger=tmp_path / "budget.db", name="s", title="Of May", pictures=False
     )
-    assert public == same.html
+    assert public == report.html
     assert "All charges" in curator.tables
     assert main(["report", str(tmp_path / "none.parquet"), "--output", str(tmp_path / "n.html")]) == 2
     assert "no such file" in capsys.readouterr().err
@@ -960,10 +968,10 @@ def test_the_command_shows_what_a_file_declares(tmp_path, visits, capsys, name):
     from pdprivacy.command import main
 
     file = write_schema(tmp_path / "declared.py", name)
-    place = str(file) if name == "schema" else f"{file}:{name}"
-    assert main([*visits, "--declaration", place]) == 0
-    shown = Page((tmp_path / "page.html").read_text("utf-8")).tables["The declared columns"]
-    assert [cell.strip() for cell in shown[1][:3]] == ["visits", "float", "0 to 9"]
+    target = str(file) if name == "schema" else f"{file}:{name}"
+    assert main([*visits, "--declaration", target]) == 0
+    table = Page((tmp_path / "page.html").read_text("utf-8")).tables["The declared columns"]
+    assert [cell.strip() for cell in table[1][:3]] == ["visits", "float", "0 to 9"]
     assert main(visits) == 0
     assert "The declared columns" not in Page((tmp_path / "page.html").read_text("utf-8")).tables
 
@@ -991,10 +999,10 @@ def test_a_declaration_that_cannot_be_read_writes_nothing(tmp_path, visits, caps
     elif text is not None:
         file.write_text(text)
     assert main([*visits, "--declaration", str(file)]) == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert "secret-cell" not in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert words in message
+    assert "secret-cell" not in message
+    assert message.count("\n") == 1
     assert not (tmp_path / "page.html").exists()
 
 

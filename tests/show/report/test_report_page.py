@@ -43,7 +43,7 @@ NASTY = '<img src=x onerror=alert(1)>"<script>alert(2)</script>'
 
 def long_table() -> pd.Series:
     """A release of many numbers, each of them told apart by its value; its own half width for each."""
-    index = pd.Index([f"row{place:03d}" for place in range(MANY)], name="key")
+    index = pd.Index([f"row{row:03d}" for row in range(MANY)], name="key")
     released = pd.Series(np.arange(MANY) + 70_000.0, index=index)
     facts = {
         "statistic": "sum", "columns": ["key"], "mechanism": "laplace", "epsilon": 0.5, "delta": 0.0,
@@ -83,7 +83,7 @@ def reports(tmp_path_factory) -> dict[str, Path]:
     ledger = pdprivacy.Ledger(folder / "budget.db")
     private = frame.dp.protect(DOMAIN, epsilon=20, delta=1e-6, budget=ledger, name="survey")
     ledger.budget("survey").charge(Pure(0.125), f"{NASTY} {'x' * 120}", "laplace", release_id="y" * 80)
-    made = {}
+    paths = {}
     for edition, options in PLACES.items():
         results: dict[str, Any] = {
             "table": private.dp.crosstab("region", "ill", epsilon=1, **options),
@@ -96,14 +96,14 @@ def reports(tmp_path_factory) -> dict[str, Path]:
         if curator:
             results["curve"] = private.dp.risk_curve("region", "ill", epsilon=[0.1, 1, 10])
             results["cells"] = private.dp.homogeneity("region", "ill")
-        made[edition] = folder / f"{edition}.html"
+        paths[edition] = folder / f"{edition}.html"
         pdprivacy.report(
-            results, ledger=ledger, name="survey", declaration=private, path=made[edition],
+            results, ledger=ledger, name="survey", declaration=private, path=paths[edition],
             edition="curator" if curator else "public", title="A survey & more",
             pictures=DRAWN and edition != "seeded",
         )  # fmt: skip
     ledger.close()
-    return made
+    return paths
 
 
 @pytest.fixture(scope="module")
@@ -149,12 +149,12 @@ every_page = pytest.mark.parametrize("edition", PLACES)
 
 @every_page
 def test_nothing_is_fetched_and_nothing_runs(reports, look, edition):
-    found = look(reports[edition])
-    found.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    assert found.told == []
-    outside = [url for url in found.fetched if not url.startswith("data:image/")]
+    visit = look(reports[edition])
+    visit.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    assert visit.told == []
+    outside = [url for url in visit.fetched if not url.startswith("data:image/")]
     assert outside == [reports[edition].as_uri()]
-    pictures = found.page.evaluate(
+    pictures = visit.page.evaluate(
         "Array.from(document.images, one => [one.complete, one.naturalWidth, one.alt.length])"
     )
     assert all(complete and width > 100 and words for complete, width, words in pictures)
@@ -170,8 +170,8 @@ LOOKS = [
 @pytest.mark.parametrize(("edition", "width", "scheme"), LOOKS)
 def test_the_checker_of_accessibility_finds_nothing(reports, look, edition, width, scheme):
     result = Axe().run(look(reports[edition], width, scheme).page).response
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in result["violations"]] == []
-    passed = {one["id"] for one in result["passes"]}
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in result["violations"]] == []
+    passed = {rule["id"] for rule in result["passes"]}
     assert {"color-contrast", "html-has-lang", "heading-order", "landmark-unique", "region"} <= passed
     assert width > 400 or "scrollable-region-focusable" in passed
 
@@ -180,8 +180,8 @@ def test_the_checker_would_find_something(reports, look, tmp_path):
     html = reports["public"].read_text("utf-8")
     broken = tmp_path / "broken.html"
     broken.write_text(html.replace(' lang="en"', "").replace("--soft:#4b5563", "--soft:#ccc"), "utf-8")
-    found = {one["id"] for one in Axe().run(look(broken).page).response["violations"]}
-    assert {"html-has-lang", "color-contrast"} <= found
+    violated = {rule["id"] for rule in Axe().run(look(broken).page).response["violations"]}
+    assert {"html-has-lang", "color-contrast"} <= violated
 
 
 def test_the_dark_page_is_dark_and_the_light_one_light(reports, look):
@@ -213,13 +213,13 @@ def test_a_narrow_page_reads_without_scrolling_aside(reports, look, edition):
         ".map(one => [one.parentElement.tabIndex, getComputedStyle(one.parentElement).overflowX])"
     )
     assert wide
-    assert {tuple(one) for one in wide} == {(0, "auto")}
+    assert {tuple(entry) for entry in wide} == {(0, "auto")}
 
 
 def test_the_mark_of_the_curator_stays_in_sight(reports, look):
     page = look(reports["curator"], 400).page
-    for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
-        page.evaluate(f"window.scrollTo(0, {place})")
+    for offset in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
+        page.evaluate(f"window.scrollTo(0, {offset})")
         box = page.locator("aside.mark").bounding_box()
         assert box is not None
         assert -1 <= box["y"] <= 1
@@ -250,15 +250,15 @@ def test_no_row_of_a_table_is_cut(printed, edition):
     """All cells of a row are on one sheet, once, below the head of the table."""
     sheets = printed[edition]
     pages_of = [
-        [number for number, text in enumerate(sheets) if re.search(rf"\brow{place:03d}\b", text)]
-        for place in range(MANY)
+        [number for number, text in enumerate(sheets) if re.search(rf"\brow{row:03d}\b", text)]
+        for row in range(MANY)
     ]
-    assert all(len(found) == 1 for found in pages_of)
-    assert len({found[0] for found in pages_of}) > 1  # it goes over several sheets
-    for place, (number,) in enumerate(pages_of):
-        assert sheets[number].count(f"row{place:03d}") == 1
-        assert re.search(rf"row{place:03d}\s+{70_000 + place:,}(\.\d+)?\s+±", sheets[number])
-    for number in {found[0] for found in pages_of}:
+    assert all(len(numbers) == 1 for numbers in pages_of)
+    assert len({numbers[0] for numbers in pages_of}) > 1  # it goes over several sheets
+    for row, (number,) in enumerate(pages_of):
+        assert sheets[number].count(f"row{row:03d}") == 1
+        assert re.search(rf"row{row:03d}\s+{70_000 + row:,}(\.\d+)?\s+±", sheets[number])
+    for number in {numbers[0] for numbers in pages_of}:
         assert re.search(r"key\s+released\s+±", sheets[number])
 
 
