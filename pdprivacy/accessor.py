@@ -355,6 +355,13 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
     ['age']
     """
 
+    def __dir__(self) -> Iterable[str]:
+        """The names that apply to this frame."""
+        if "_frame" not in vars(self):  # made by IPython, which completes by the annotations of classes
+            return super().__dir__()
+        facts, methods = self._protected(), {*ROW_STEPS, *releases.__all__}
+        return [name for name in super().__dir__() if name not in methods or facts.offers(name)]
+
     def _protected(self) -> Protected:
         return protection.find(self._frame)
 

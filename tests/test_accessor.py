@@ -20,6 +20,7 @@ from pdprivacy.errors import (
     NotProtectedError,
     OpaqueFrameError,
     ParameterError,
+    PrivacyError,
     UnknownNameError,
     UnstableStepError,
 )
@@ -159,6 +160,60 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     with private.dp.batch() as batch:
         assert public(batch) == sorted({*map(str, VERBS), "plan"})
     assert public(private.dp.groupby("region")) == sorted({"keys", "selected", *VERBS_BY_GROUP})
+
+
+IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
+OF_THE_WHOLE = {*IN_MEMORY - {"kmeans"}, "choose_epsilon", "dr_ha", "homogeneity", "risk_curve", "tradeoff"}
+
+
+def lazy(survey, schema):
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    columns = list(schema.columns)
+    domain = survey.dp.protect(schema, epsilon=1).dp.domain
+    return pdprivacy.protect(arrow.Table.from_pandas(survey[columns]), domain, epsilon=100)
+
+
+@each(
+    ("make", "hidden"),
+    [
+        (lazy, IN_MEMORY),
+        (lambda survey, schema: survey.dp.protect(schema, epsilon=100).dp.sample(frac=0.5), None),
+        (
+            lambda survey, schema: survey.dp.protect(schema, epsilon=100).dp.sample(
+                frac=0.5, spend="epsilon"
+            ),
+            OF_THE_WHOLE,
+        ),
+    ],
+)
+def test_what_a_frame_does_not_complete_is_refused(survey, schema, make, hidden):
+    private = make(survey, schema)
+    missing = {*ROW_STEPS, *FUNCTIONS} - {*public(private.dp)}
+    assert missing == ({*OF_THE_WHOLE, "batch", "marginals", "plan_releases"} if hidden is None else hidden)
+    spent = private.dp.budget.spent
+    for name, args, options in CALLS:
+        if name in missing:
+            with pytest.raises(PrivacyError):
+                getattr(private.dp, name)(*args, **options)
+    assert missing <= {name for name, _, _ in CALLS}
+    assert private.dp.budget.spent == spent
+
+
+def test_the_frame_of_a_step_completes_to_what_it_keeps(survey, schema, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    offered = []
+
+    @pdprivacy.release_step(schema=schema, epsilon=1, ledger=tmp_path / "b.db", name="s", to=tmp_path)
+    def step(private):
+        offered.extend(public(private.dp))
+        for name, args, options in CALLS:
+            if name not in offered:
+                with pytest.raises(PrivacyError, match="is not for steps"):
+                    getattr(private.dp, name)(*args, **options)
+        return private.dp.count(epsilon=0.5)
+
+    step(survey, release_id="1")
+    assert set(offered) == {*OF_FRAME, *ROW_STEPS, *map(str, VERBS), "groupby", "split"}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes

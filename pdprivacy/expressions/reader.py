@@ -230,11 +230,10 @@ class ExpressionReader:
                 return Negation(null) if NULL_TESTS[attribute] else null
             case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna")):
                 truth = self.node(node)
-                if truth.column.kind != "boolean":
+                name, kind = truth.column.name, truth.column.kind
+                if kind != "boolean":
                     raise QueryError(
-                        f"column {truth.column.name!r} alone is not a condition "
-                        f"(it is of kind {truth.column.kind!r}).",
-                        SHAPE,
+                        f"column {name!r} alone is not a condition (it is of kind {kind!r}).", SHAPE
                     )
                 return self._leaf(truth, "==", (True,))
         raise self._refusal(node)

@@ -48,6 +48,7 @@ class Staircase(Continuous):
         noise is not known.
     l0_sensitivity : 1 for several values of which neighbours differ in one only. Other numbers are refused: a
         shift that is spread over several numbers can cost epsilon in each.
+    exact : as for `Laplace`.
 
     Attributes
     ----------

@@ -62,8 +62,18 @@ class _ColumnsByName:
         return column
 
 
+_IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
+"""Methods for records in memory."""
+_OF_THE_WHOLE = {*_IN_MEMORY - {"kmeans"}, "choose_epsilon", "dr_ha", "homogeneity", "risk_curve", "tradeoff"}
+"""Methods for a whole table, not for a secret part of it."""
+_CHARGED_TOGETHER = {"batch", "marginals", "plan_releases"}
+
+
 class Keeper(Protocol):
     """A store of the releases of a frame, which returns an earlier release again; see `pdprivacy.step`."""
+
+    def admits(self, method: str) -> bool:
+        """Return whether the result of a method of the frame can be kept."""
 
     def admit(self, method: str) -> None:
         """Refuse a method of the frame whose result cannot be kept."""
@@ -115,6 +125,13 @@ class Protected:
         if self.keeper is not None:
             self.keeper.admit(method)
         return self
+
+    def offers(self, method: str) -> bool:
+        """Return whether a method applies to these records, for completion; a call may be refused anyway."""
+        together = self.secret is None or self.secret.spend != "noise" or method not in _CHARGED_TOGETHER
+        in_memory = self.source is None or method not in _IN_MEMORY
+        whole = not self.in_secret or method not in _OF_THE_WHOLE
+        return together and in_memory and whole and (self.keeper is None or self.keeper.admits(method))
 
     @cached_property
     def names(self) -> dict[str, Hashable]:

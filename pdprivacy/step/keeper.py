@@ -146,10 +146,14 @@ class StepKeeper:
         """Refuse all further releases."""
         self._over = True
 
+    def admits(self, method: str) -> bool:
+        """Implement `Keeper.admits`."""
+        return method in ADMITTED
+
     def admit(self, method: str) -> None:
         """Implement `Keeper.admit`; raise StepError once the body has ended."""
         self._check_open()
-        if method not in ADMITTED:
+        if not self.admits(method):
             raise ParameterError(
                 f"{method!r} is not for steps: it {_REASONS.get(method, _CONFIDENTIAL)}. "
                 "Nothing was charged.",
