@@ -232,9 +232,8 @@ class ExpressionReader:
                 truth = self.node(node)
                 name, kind = truth.column.name, truth.column.kind
                 if kind != "boolean":
-                    raise QueryError(
-                        f"column {name!r} alone is not a condition (it is of kind {kind!r}).", SHAPE
-                    )
+                    reason = f"column {name!r} alone is not a condition (it is of kind {kind!r})."
+                    raise QueryError(reason, SHAPE)
                 return self._leaf(truth, "==", (True,))
         raise self._refusal(node)
 
@@ -308,10 +307,8 @@ class ExpressionReader:
             raise self._undeclared(name)
         column = self.domain[name]
         if column.role == "identifier":
-            raise QueryError(
-                f"column {name!r} has the role 'identifier': nothing is released by it.",
-                "filter by other columns",
-            )
+            reason = f"column {name!r} has the role 'identifier': nothing is released by it."
+            raise QueryError(reason, "filter by other columns")
         self.columns[name] = None
         return column
 
