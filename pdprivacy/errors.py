@@ -336,14 +336,15 @@ def shorten_from(body: Callable[..., Any], error: BaseException, handled: BaseEx
         shorten(error, handled)
 
 
-def short_tracebacks(kind: T) -> T:
-    """Decorate all public methods, properties and operators of a class with `short_traceback`.
+def short_tracebacks(kind: T, properties: bool = True) -> T:
+    """Decorate all public methods and operators of a class, and ``properties``, with `short_traceback`.
 
     Those of its bases are left alone, and so are those that `dataclass` generates, except ``__init__``.
     """
     for name, member in list(vars(kind).items()):
         private = name.startswith("_") and not name.startswith("__")
         quiet = name in _QUIET or (name != "__init__" and _is_generated(member))
+        quiet |= not properties and isinstance(member, property | functools.cached_property)
         if not private and not quiet and (short := _shortened(member)) is not member:
             setattr(kind, name, short)
     return kind
@@ -353,14 +354,14 @@ def short_public(module: ModuleType, names: Iterable[str]) -> None:
     """Decorate the functions and the classes that a module offers to users with `short_traceback`.
 
     The module where a function is defined keeps the plain one, which the package itself imports. Of a class,
-    the bases in this package are decorated, too.
+    the bases in this package are decorated, too, but no property: the package itself reads those of values.
     """
     for name in names:
         thing = getattr(module, name)
         if inspect.isclass(thing) and not issubclass(thing, BaseException):
             for base in thing.__mro__:
                 if base.__module__.startswith("pdprivacy.") and not getattr(base, "_is_protocol", False):
-                    short_tracebacks(base)
+                    short_tracebacks(base, properties=False)
         elif inspect.isfunction(thing) and (short := _shortened(thing)) is not thing:
             short.__module__ = module.__name__  # where it can be pickled from
             setattr(module, name, short)

@@ -187,8 +187,7 @@ def functions_of(thing):
         for name, member in list(vars(base).items()):
             if type(member).__name__ == "_Late":  # made when it is first used
                 member = getattr(thing, name)
-            for part in ("__func__", "fget", "func"):
-                member = member if inspect.isfunction(member) else getattr(member, part, member)
+            member = getattr(member, "__func__", member)
             quiet = name in QUIET or (name.startswith("_") and not name.startswith("__"))
             if inspect.isfunction(member) and not quiet:
                 generated = member.__code__.co_filename.startswith("<") and name != "__init__"

@@ -47,6 +47,8 @@ SEVERAL = {"agg", "ols"}
 """Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
+OF_RELEASE = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
+"""Metadata of a release that its plan has, too."""
 DRAWN = {"rng", "release_id"}
 """Keywords of releases that plans lack: a plan draws and charges nothing."""
 
@@ -77,18 +79,15 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
                     raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
                 released = _assumed(release, assumption)
             except ArithmeticError:
-                raise ParameterError(
-                    f"{statistic!r} cannot be planned for so few records.", "more rows."
-                ) from None
-            stored = released.attrs[KEY]
-            errors = _errors(released)
+                reason = f"{statistic!r} cannot be planned for so few records."
+                raise ParameterError(reason, "more rows.") from None
+            stored, errors = released.attrs[KEY], _errors(released)
             rows_of_errors[float(stored["epsilon"]), stored["bounding"] or "none"] = (
                 _distinct(errors) if statistic in TABLES else errors
             )
         table = pd.concat(rows_of_errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        names = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
         table.attrs[PLAN] = {
-            **{name: stored[name] for name in names},
+            **{name: stored[name] for name in OF_RELEASE},
             "by": View.of(released).by,
             "normalize": stored["normalize"],
             "rows": assumption.rows,
