@@ -94,6 +94,13 @@ def assign(
             node = _new_column(reader.node(syntax.node), name, limits.get(name))
         except RecursionError:
             raise QueryError(f"the {subject} is nested too deeply.") from None
+        if isinstance(expression, Syntax) and (
+            replaced := [read for read in reader.columns if read in new_columns]
+        ):
+            raise QueryError(
+                f"the {subject} reads column {replaced[0]!r}, which the same call replaces before.",
+                "two calls, one after the other: private.assign(...).assign(...)",
+            )
         reads.update(dict.fromkeys(read for read in reader.columns if read not in new_columns))
         new_columns[name] = node
         known.add(node.column)

@@ -252,8 +252,7 @@ class ExpressionReader:
                     f"{self.show(node)!r} compares with None, which nothing equals.",
                     "write column.isna() or column.notna()",
                 )
-        symbol = _SYMBOLS.get(type(operator_))
-        if symbol is None:
+        if (symbol := _SYMBOLS.get(type(operator_))) is None:
             raise QueryError(f"'is' is not a comparison of values, in {self.show(node)!r}.", "write == or !=")
         if self._is_constant(left) and symbol in _FLIPPED:
             left, right, symbol = right, left, _FLIPPED[symbol]
@@ -267,8 +266,11 @@ class ExpressionReader:
         if not self._is_constant(right):
             if symbol not in _FLIPPED:
                 raise self._refusal(right)
-            # doubles are in the order that their difference has to zero
-            left, right = ast.BinOp(left, ast.Sub(), right), ast.Constant(0)
+            # numbers are in the order that their difference has to zero, unless whole numbers become doubles
+            whole, left = self.term(left).whole and self.term(right).whole, ast.BinOp(left, ast.Sub(), right)
+            if whole and not self.term(left).whole:
+                raise QueryError(f"{self.show(node)!r} compares whole numbers more than 64 bits apart.")
+            right = ast.Constant(0)
         listed = isinstance(right, ast.List | ast.Tuple | ast.Set)
         if listed != (symbol in ("in", "not in")) and not (listed and symbol in ("==", "!=")):
             raise QueryError(
@@ -375,8 +377,7 @@ class ExpressionReader:
             case ast.Constant(value=bool()):
                 pass
             case ast.Constant(value=int() | float() as value):
-                number = arithmetic.constant(value)
-                if number is None:
+                if (number := arithmetic.constant(value)) is None:
                     raise QueryError(f"a constant of the {self.what} is not a finite number.")
                 return number
             case ast.BinOp(left=left, op=ast.Sub(), right=right) if self._are_dates(left, right):

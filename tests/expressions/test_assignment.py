@@ -83,3 +83,15 @@ def test_later_expressions_see_earlier_ones_and_refusals_name_them():
     ]
     with pytest.raises(QueryError, match="declared: 'a', 'b', 'c'"):
         transform.assign(domain, {"c": "a + 1", "d": "e"})
+
+
+def test_a_column_of_the_frame_is_not_one_that_the_same_call_replaces():
+    domain = Domain(tuple(Column(name, "integer", lower=0, upper=20) for name in ("a", "b")))
+    frame = pd.DataFrame({"a": [1, 2], "b": [19, 3]})
+    private = frame.dp.protect(domain, epsilon="1e7")
+    with pytest.raises(QueryError, match="reads column 'a', which the same call replaces before"):
+        private.assign(a=private["b"], z=private["a"])
+    found = private.assign(z=private["a"], a=private["b"])
+    assert found.query("a > 9 and z < 2").dp.count(epsilon="1e6").item() == 1
+    found = private.assign(a="b", z="a")  # texts read what stands before them
+    assert found.query("a == z").dp.count(epsilon="1e6").item() == 2

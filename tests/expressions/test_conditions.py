@@ -688,3 +688,12 @@ def test_arithmetic_narrows_no_column_and_knows_what_no_record_meets():
     assert parse("age + 1 > 300 or age.isna()", DOMAIN).domain["age"].nullable
     with pytest.raises(QueryError, match="no declared record can meet"):
         parse("age + income > 67.5", DOMAIN)
+
+
+def test_whole_numbers_too_far_apart_for_64_bits_are_not_compared():
+    domain = Domain(tuple(Column(name, "integer", lower=-(2**62) - 1, upper=2**62) for name in ("x", "y")))
+    with pytest.raises(QueryError, match="whole numbers more than 64 bits apart"):
+        parse("x > y", domain)
+    narrow = Domain(tuple(Column(name, "integer", lower=-(2**62) + 1, upper=2**62) for name in ("x", "y")))
+    frame = pd.DataFrame({"x": [2**62, 2**60 + 1, 5], "y": [2**62 - 1, 2**60, 5]})
+    assert parse("x > y", narrow).keep(frame).tolist() == [True, True, False]
