@@ -421,7 +421,7 @@ def test_what_a_plan_says_of_itself_is_declared_or_guessed():
     guess = private.dp.plan.mean("age", epsilon=0.1, rows=77, at=33)
     assert guess.attrs == {
         PLAN: {
-            "statistic": "mean", "columns": ["age"], "by": [], "mechanism": "laplace",
+            "statistic": "mean", "columns": ["age"], "by": [], "mechanism": "laplace", "releases": 1,
             "filters": ["age >= 30"], "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
         }
     }  # fmt: skip
