@@ -197,7 +197,9 @@ class DiscreteGaussian(Discrete):
     ) -> None:
         cost = Approx(epsilon, delta)
         check_one_of("calibration", calibration, ("exact", "zcdp"))
-        if calibration == "exact" and l0_sensitivity in (None, 1):
+        if calibration == "exact" and (
+            l0_sensitivity is None or (type(l0_sensitivity) is int and l0_sensitivity == 1)
+        ):
             whole_sensitivity(sensitivity)
         fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
