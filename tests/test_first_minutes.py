@@ -130,7 +130,12 @@ NOTEBOOK = [
     ("private[private.age > 30]", OpaqueFrameError, "private['age']", None),
     ("private[df['age'] > 30]", ParameterError, 'private[private["age"] >= 18]', None),
     ("private[df['age'] > private['age']]", ParameterError, "plain Python values", MEAN),
-    ("private.head().dp.mean('age', epsilon=1)", OpaqueFrameError, 'private.dp.describe("age"', None),
+    (
+        "private.head().dp.mean('age', epsilon=1)",
+        OpaqueFrameError,
+        'private.dp.describe("age", epsilon=0.1)',
+        None,
+    ),
     ("private.dp.mean('age')", ArgumentError, MEAN, None),
     ("private.dp.mean('age', 0.1)", ArgumentError, MEAN, None),
     ("private.dp.mean('age', 'income', epsilon=1)", ArgumentError, MEAN, None),
