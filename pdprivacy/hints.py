@@ -106,6 +106,8 @@ def own(example: str, columns: Iterable[Any]) -> str | None:
     >>> from pdprivacy.domain import Column
     >>> own('private.query("age >= 30")', [Column("rent", "float", lower=5, upper=9)])
     'private.query("rent >= 5")'
+    >>> own('private.query("age >= 30")', [Column("debt", "integer", lower=-9, upper=0)])
+    'private.query("debt >= -9")'
     """
     free = [column for column in columns if column.role != "identifier" and column.timeline is None]
     texts: dict[str, str] = {}
@@ -126,8 +128,8 @@ def own(example: str, columns: Iterable[Any]) -> str | None:
             if not isinstance(column.name, str) or set(column.name) & {"`", '"', "\\"}:
                 return None
             code = column.name if column.name.isidentifier() else f"`{column.name}`"
-            within = (column.lower or 30) <= 30 <= (column.upper or 30)
-            texts["age >= 30"] = f"{code} >= {30 if within else column.lower}"
+            lower, upper = (30 if end is None else end for end in (column.lower, column.upper))
+            texts["age >= 30"] = f"{code} >= {30 if lower <= 30 <= upper else min(lower, upper)}"
             texts["12 * income"] = f"12 * {code}"
     pattern = "|".join(map(re.escape, texts))
     return re.sub(pattern, lambda match: texts[match[0]], example) if texts else example

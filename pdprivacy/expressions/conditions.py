@@ -96,8 +96,8 @@ class DeclaredLabels:
             object.__setattr__(column, "_meanings", labels)
         return labels
 
-    def place(self, value: Any) -> int:
-        """Return the place of the label that a constant means; QueryError where it means none."""
+    def position(self, value: Any) -> int:
+        """Return the position of the label that a constant means; QueryError where it means none."""
         positions = [self.equal.get((isinstance(value, bool), value)), self.values.get(value)]
         if self.dates and isinstance(value, str) and (day := _timestamp(value)) is not None:
             positions.append(self.dates.get(day))
@@ -124,7 +124,7 @@ def _timestamp(value: Any) -> pd.Timestamp | None:
 
 def possible(condition: Condition) -> tuple[bool, ...]:
     """Return the truth values that the condition may have for declared records: False, True, or both."""
-    return tuple(value for value in (False, True) if narrow(condition, not value) is not None)
+    return tuple(value for value in (False, True) if regions_where(condition, not value) is not None)
 
 
 def outcomes(condition: Condition, name: str) -> Node:
@@ -135,7 +135,7 @@ def outcomes(condition: Condition, name: str) -> Node:
 
 def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     """The declaration of the records that meet the condition; None if no declared record can."""
-    regions = narrow(condition, False)
+    regions = regions_where(condition, False)
     if regions is None:
         return None
     columns = []
@@ -151,19 +151,19 @@ def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     return domain.replace(*columns)
 
 
-def narrow(condition: Condition, negated: bool) -> Regions | None:
+def regions_where(condition: Condition, negated: bool) -> Regions | None:
     """Return the regions where the condition is true (false, if negated); None if it never is.
 
     A comparison of a result narrows no column.
     """
     if isinstance(condition, Negation):
-        return narrow(condition.part, not negated)
+        return regions_where(condition.part, not negated)
     if isinstance(condition, Comparison):
         region, node = _comparison_region(condition, negated), condition.node
         if not (region.values or region.null):
             return None
         return {node.column.name: region} if node.declared else {}
-    parts = [narrow(part, negated) for part in condition.parts]
+    parts = [regions_where(part, negated) for part in condition.parts]
     met = [part for part in parts if part is not None]
     if condition.every != negated:
         return _intersected(met) if len(met) == len(parts) else None

@@ -196,7 +196,7 @@ class ExpressionReader:
             case ast.Attribute(value=ast.Attribute(value=owner, attr="dt"), attr=field):
                 return date_field(self.node(owner), field)
             case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in METHODS:
-                return self._moved(self.node(owner), method, self.arguments(syntax))
+                return self._clipped_or_filled(self.node(owner), method, self.arguments(syntax))
             case (
                 ast.Compare()
                 | ast.BoolOp()
@@ -206,7 +206,7 @@ class ExpressionReader:
                 return outcomes(self.condition(syntax), self.show(syntax))
         return None
 
-    def _moved(self, node: Node, method: str, constants: dict[str, Any]) -> Node:
+    def _clipped_or_filled(self, node: Node, method: str, constants: dict[str, Any]) -> Node:
         """A node after ``clip`` or ``fillna``, of a kind that holds the constants."""
         wide = functools.reduce(holding, constants.values(), node)
         if method == "clip":
@@ -353,7 +353,7 @@ class ExpressionReader:
             return Comparison(node, symbol, constants)
         among = Comparison(node, "in", constants)
         if column.categories is not None:
-            positions = list(map(DeclaredLabels.of(column).place, constants))
+            positions = list(map(DeclaredLabels.of(column).position, constants))
             labels = tuple(column.categories[position] for position in positions)
             among = Comparison(node, "in", labels, bits(positions))
         return Negation(among) if symbol in ("!=", "not in") else among

@@ -236,6 +236,7 @@ class Additive:
         fields |= {"epsilon": cost, "sensitivity": moved, "l0_sensitivity": l0_sensitivity}
         for name, value in {**fields, "bounds": limits.stated, "bounding": limits.bounding}.items():
             object.__setattr__(self, name, value)
+        vars(self)["limits"] = limits  # read once: the cached property is for copies
 
     @functools.cached_property
     def limits(self) -> Bounds:

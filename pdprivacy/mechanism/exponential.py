@@ -72,8 +72,8 @@ class _Selection:
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @property
-    def _moved(self) -> Fraction:
-        """How far the difference of two scores moves between neighbours."""
+    def _difference_sensitivity(self) -> Fraction:
+        """The sensitivity of the difference of two scores."""
         return self.sensitivity * (1 if self.monotone else 2)
 
     @property
@@ -94,7 +94,7 @@ class _Decaying(_Selection):
     @cached_property
     def steps(self) -> Fraction:
         """The scale, exact: 2 sensitivity / epsilon, and half of it for monotone scores."""
-        return self._moved / self.epsilon
+        return self._difference_sensitivity / self.epsilon
 
     @property
     def scale(self) -> float:
@@ -254,12 +254,12 @@ class NoisyMax(_Selection):
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
         super().__init__(epsilon, whole_sensitivity(sensitivity), monotone)
-        Geometric(self.epsilon, self._moved)  # noise that cannot be drawn is refused
+        Geometric(self.epsilon, self._difference_sensitivity)  # noise that cannot be drawn is refused
 
     @cached_property
     def noise(self) -> Geometric:
         """The noise of each score."""
-        return Geometric(self.epsilon, self._moved)
+        return Geometric(self.epsilon, self._difference_sensitivity)
 
     @property
     def scale(self) -> float:

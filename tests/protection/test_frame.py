@@ -11,21 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy import Column, Domain, Ledger, releases
+from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import OpaqueFrameError, ParameterError, UnknownNameError
 from pdprivacy.protection import ProtectedFrame, find
-from pdprivacy.release.execute import execute
-
-
-def released(private: ProtectedFrame) -> list[float]:
-    """Numbers of several columns by one seed."""
-    return numbers(find(private))
-
-
-def numbers(protected) -> list[float]:
-    means = execute(releases.mean(protected, ["age", "income", "family"], epsilon=0.01, rng=1))
-    counts = execute(releases.crosstab(protected, "region", "health", epsilon=0.01, rng=1))
-    return [*means.tolist(), *counts.to_numpy().ravel().tolist()]
+from tests.support.released import released
 
 
 def test_a_protected_frame_shows_its_declaration_and_budget(survey, private):

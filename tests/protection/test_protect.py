@@ -22,22 +22,12 @@ from pdprivacy.errors import (
     NotProtectedError,
     ParameterError,
 )
-from pdprivacy.protection import ProtectedFrame, find
+from pdprivacy.protection import find
 from pdprivacy.release.execute import execute
 from tests.support.engine_frames import sum_of
+from tests.support.released import numbers, released
 
 PANDAS_2 = pd.__version__.startswith("2.")
-
-
-def released(private: ProtectedFrame) -> list[float]:
-    """Numbers of several columns by one seed."""
-    return numbers(find(private))
-
-
-def numbers(protected) -> list[float]:
-    means = execute(releases.mean(protected, ["age", "income", "family"], epsilon=0.01, rng=1))
-    counts = execute(releases.crosstab(protected, "region", "health", epsilon=0.01, rng=1))
-    return [*means.tolist(), *counts.to_numpy().ravel().tolist()]
 
 
 # ------------------------------------------------------------------ an opaque frame

@@ -7,12 +7,10 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import noise
 from tests.support.every_dtype import (
     DOMAIN,
     GRID,
     LARGE,
-    MECHANISMS,
     PLAIN,
     SCOPES,
     VALID,
@@ -22,21 +20,9 @@ from tests.support.every_dtype import (
 )
 
 
-@pytest.fixture
-def silent(monkeypatch):
-    """All noise is zero."""
-    for name in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
-
-
 @pytest.fixture(params=SCOPES, scope="module")
 def private(request):
     return protected(VALID, DOMAIN, **SCOPES[request.param])
-
-
-@pytest.fixture(params=MECHANISMS, ids=lambda options: options["mechanism"])
-def cost(request, silent):
-    return {"epsilon": LARGE, **request.param}
 
 
 @pytest.mark.full(keep=15)

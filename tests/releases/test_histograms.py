@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import Column, Domain, noise
+from pdprivacy import Column, Domain
 from tests.support.every_dtype import (
     DOMAIN,
     DTYPES,
@@ -27,13 +27,6 @@ from tests.support.every_dtype import (
     named,
     protected,
 )
-
-
-@pytest.fixture
-def silent(monkeypatch):
-    """All noise is zero."""
-    for name in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
 
 
 def test_counts_are_those_of_pandas(silent):

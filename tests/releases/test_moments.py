@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import Column, Domain, noise
+from pdprivacy import Column, Domain
 from pdprivacy.errors import BudgetExceeded, DeclarationError, ParameterError
 from tests.support.every_dtype import (
     DOMAIN,
@@ -26,7 +26,6 @@ from tests.support.every_dtype import (
     LABELLED,
     LABELS,
     LARGE,
-    MECHANISMS,
     NAN,
     NUMERIC,
     PLAIN,
@@ -42,21 +41,9 @@ from tests.support.every_dtype import (
 from tests.support.surveys import SURVEY, SURVEYED
 
 
-@pytest.fixture
-def silent(monkeypatch):
-    """All noise is zero."""
-    for name in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
-
-
 @pytest.fixture(params=SCOPES, scope="module")
 def private(request):
     return protected(VALID, DOMAIN, **SCOPES[request.param])
-
-
-@pytest.fixture(params=MECHANISMS, ids=lambda options: options["mechanism"])
-def cost(request, silent):
-    return {"epsilon": LARGE, **request.param}
 
 
 @pytest.mark.full(keep=4)

@@ -13,18 +13,10 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import Column, Domain, noise
+from pdprivacy import Column, Domain
 from pdprivacy.errors import ParameterError
 from tests.support.every_dtype import DOMAIN, LABELLED, VALID, cells_of, named, protected
 from tests.support.surveys import SURVEY, SURVEYED
-
-
-@pytest.fixture
-def silent(monkeypatch):
-    """All noise is zero."""
-    for name in ("discrete_laplace", "discrete_gaussian"):
-        monkeypatch.setattr(noise, name, lambda scale, size, source: np.zeros(size, dtype=np.int64))
-
 
 # ---------------------------------------------------------------- contingency tables
 

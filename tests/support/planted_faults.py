@@ -178,14 +178,14 @@ FAULTS = (
     PlantedFault(
         "exponential mechanism at half its scale",
         "mechanism/exponential.py",
-        "        return self._moved / self.epsilon",
+        "        return self._difference_sensitivity / self.epsilon",
         "        return self.sensitivity / self.epsilon",
         ("tests/mechanism/test_exponential.py::test_the_exponential_mechanism_has_its_weights",),
     ),
     PlantedFault(
         "report noisy max without the doubled sensitivity",
         "mechanism/exponential.py",
-        "        return Geometric(self.epsilon, self._moved)",
+        "        return Geometric(self.epsilon, self._difference_sensitivity)",
         "        return Geometric(self.epsilon, self.sensitivity)",
         ("tests/mechanism/test_exponential.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
     ),

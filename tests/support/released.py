@@ -7,6 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from pdprivacy import releases
+from pdprivacy.protection import ProtectedFrame, find
+from pdprivacy.release.execute import execute
+
 RELEASES: Mapping[str, Callable[[Any], Any]] = {
     "count": lambda dp: dp.count(epsilon=1),
     "mean": lambda dp: dp.mean("age", epsilon=1),
@@ -42,3 +46,14 @@ def same(one, other) -> None:
     check = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
     check(one, other, check_exact=True)
     assert one.attrs == other.attrs
+
+
+def released(private: ProtectedFrame) -> list[float]:
+    """Numbers of several columns by one seed."""
+    return numbers(find(private))
+
+
+def numbers(protected) -> list[float]:
+    means = execute(releases.mean(protected, ["age", "income", "family"], epsilon=0.01, rng=1))
+    counts = execute(releases.crosstab(protected, "region", "health", epsilon=0.01, rng=1))
+    return [*means.tolist(), *counts.to_numpy().ravel().tolist()]
