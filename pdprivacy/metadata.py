@@ -66,7 +66,9 @@ class Metadata:
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
-        "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho".
+        "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho". ``name``: that of the budget in its
+        ledger, empty in memory. ``charge``: the number of the charge that paid for the release, as in
+        ``budget.entries``; ``charge_id``: a hash of this charge.
     seeded : whether the noise can be repeated by whoever knows the seed; then nothing is private.
     version : the version of pdprivacy that made the release.
     fingerprint : a hash of the released numbers and labels.
@@ -297,7 +299,9 @@ def check(facts: Metadata) -> None:
         "neighbors": facts.neighbors in ("add_remove", "replace_one"),
         "seeded": isinstance(facts.seeded, bool),
         "error": isinstance(facts.error, dict),
-        "budget": isinstance(facts.budget, dict) and all(_is_pair(facts.budget.get(part)) for part in SUMS),
+        "budget": isinstance(facts.budget, dict)
+        and all(_is_pair(facts.budget.get(part)) for part in SUMS)
+        and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None
         or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(part)) for part in RISKS)),

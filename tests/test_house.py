@@ -581,7 +581,7 @@ MARKS = {
     "storage",
     "storage.shapes",
 }
-ESCAPES = {"show.markup", "show.report"}
+ESCAPES = {"show.markup"}
 ROUNDS_OUTWARDS = {"exact", "expressions.intervals", "risk.compositions"}
 
 

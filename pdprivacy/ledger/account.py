@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
@@ -276,6 +277,12 @@ class Entry:
     release: str | None = None
     answered: bool = False
     dr_ha: float | None = None
+
+    @property
+    def id(self) -> str:
+        """A hash of this charge alone: charges of other budgets and ledgers have other ids."""
+        text = repr((self.number, self.label, self.mechanism, _stamp(self.time)))
+        return blake2b(text.encode(), digest_size=8).hexdigest()
 
     @property
     def amounts(self) -> tuple[Fraction | None, Fraction | None, Fraction]:

@@ -358,7 +358,9 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
     """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated_loss(entry, drawn.cost)
-    account = facts.budget.account if entry is None else entry.after
+    budget = (facts.budget.account if entry is None else entry.after).to_json()
+    if entry is not None:
+        budget |= {"name": facts.budget.name, "charge": entry.number, "charge_id": entry.id}
     stored = {
         "statistic": call.statistic,
         "columns": [str(column.name) for column in (*call.by, *call.columns)],
@@ -368,7 +370,7 @@ def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **det
         "neighbors": facts.unit.neighbors,
         "unit": facts.unit.column,
         "lineage": list(facts.steps),
-        "budget": account.to_json(),
+        "budget": budget,
         "seeded": drawn.seeded or facts.seeded,
         "version": __version__,
         "filters": list(facts.filters),

@@ -82,6 +82,14 @@ def escape(value: object) -> Markup:
     return Markup(html.escape(printable(value)))
 
 
+def embedded(page: str, title: str) -> Markup:
+    """Return a page of HTML within a page, without scripts."""
+    return Markup(
+        f'<iframe title="{escape(title)}" sandbox="" style="width:100%;height:40em" '
+        f'srcdoc="{html.escape(page)}"></iframe>'
+    )
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under a head, for a prompt, a notebook or a report.

@@ -333,7 +333,7 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
-        rows.append(("risk", f"{percent(max(risks))} of records, cumulative (dr_ha)", ""))
+        rows.append(("risk", f"{percent(max(risks))} of records (cumulative_dr_ha)", ""))
     return rows
 
 

@@ -302,7 +302,9 @@ def test_metadata_names_the_call_and_the_budget():
     assert stored["columns"] == ["town", "ill"]
     assert (stored["mechanism"], stored["epsilon"], stored["delta"]) == ("laplace", 0.5, 0)
     assert stored["neighbors"] == "add_remove"
-    assert stored["budget"] == {"total": [2, 0], "spent": [0.5, 0]}
+    (entry,) = private.dp.budget._book.entries()[1]
+    paid = {"name": "", "charge": 1, "charge_id": entry.id}
+    assert stored["budget"] == {"total": [2, 0], "spent": [0.5, 0], **paid}
     assert stored["seeded"] is True
     assert stored["error"]["standard_error"] == pytest.approx(2 * math.sqrt(2), rel=1e-9)
     assert stored["error"]["plus_minus"] == pytest.approx(2 * math.log(20), rel=1e-9)

@@ -401,7 +401,7 @@ def test_three_releases_of_a_tenth_fit_three_tenths(mechanism):
     private = FEW.dp.protect(Domain((Column("i", "integer", lower=-1, upper=999),)), epsilon=0.3)
     released = [private.dp.count(epsilon=0.1, mechanism=mechanism) for _ in range(3)]
     assert private.dp.budget.left == (0, 0)
-    assert released[-1].attrs["dp"]["budget"] == {"total": [0.3, 0], "spent": [0.3, 0]}
+    assert released[-1].attrs["dp"]["budget"].items() >= {"total": [0.3, 0], "spent": [0.3, 0]}.items()
     with pytest.raises(BudgetExceeded):
         private.dp.count(epsilon="1e-9")
 

@@ -163,12 +163,8 @@ def test_a_release_of_any_shape_is_read_as_it_was(tmp_path_factory, suffix, one)
 @pytest.mark.parametrize("axis", AXES)
 def test_every_kind_of_labels_is_read_as_it_was(tmp_path, suffix, axis):
     values = [-0.0, math.nan, 1 / 3]
-    same(
-        saved(
-            made(values, AXES[axis](3).set_names([("n", 1)] * AXES[axis](3).nlevels)), tmp_path / f"r{suffix}"
-        ),
-        made(values, AXES[axis](3).set_names([("n", 1)] * AXES[axis](3).nlevels)),
-    )
+    column = made(values, AXES[axis](3).set_names([("n", 1)] * AXES[axis](3).nlevels))
+    same(saved(column, tmp_path / f"r{suffix}"), column)
     table = made([pd.Series([1.0, 2.0], index=["a", "b"])] * 3, ["a", "b"], AXES[axis](3))
     same(saved(table, tmp_path / f"t{suffix}"), table)
 

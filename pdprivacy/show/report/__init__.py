@@ -6,7 +6,6 @@ edition is CONFIDENTIAL: it also holds every charge, and figures made of exact c
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +32,7 @@ from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.releases.disclosure_risk import Homogeneity
 from pdprivacy.schema import read_schema
+from pdprivacy.show.markup import embedded
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.view import View
@@ -72,10 +72,7 @@ class Report:
         write_or_refuse({Path(path).resolve(): self.html.encode()}, 'path="report.html".', rights)
 
     def _repr_html_(self) -> str:
-        escaped = html.escape(self.html)
-        return (
-            f'<iframe title="{TITLE}" sandbox="" style="width:100%;height:40em" srcdoc="{escaped}"></iframe>'
-        )
+        return embedded(self.html, TITLE)
 
 
 @short_traceback

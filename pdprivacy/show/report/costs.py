@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,7 +17,6 @@ from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.store import Chain
-from pdprivacy.metadata import Metadata
 from pdprivacy.privacy import ZCDP, Unit
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, factor, loss_text, percent_down, percent_up
@@ -34,8 +32,6 @@ Row: TypeAlias = tuple[str, str, str]
 """A part of a total: what, its epsilon or rho, and its delta."""
 
 OUTLIERS = "suppress_outliers("
-PLAN = "plan: "
-RUN = re.compile(r"([1-9][0-9]{0,8}) x ", re.ASCII)
 
 TRY = 'pdprivacy.report(releases, ledger="budget.db", name="survey-2026").'
 
@@ -272,86 +268,13 @@ def _charges_table(charges: Charges, used: dict[int, int], epsilon: Fraction, de
 
 
 def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> dict[int, int]:
-    """Return the number of the charge that paid for each release; a release without one is left out.
-
-    A charge pays for one release, or for those of a plan. That two releases say the same of their budget
-    does not make them one: equal numbers may come of different noise.
-    """
+    """Return the number of the charge that paid for each release; a release without one is left out."""
     numbers: dict[int, int] = {}
-    room: dict[int, int] = {}
-    waiting: dict[str, list[Entry]] = {}
-    stated = {(reported.facts.epsilon, reported.facts.delta) for reported in releases}
-    for entry in entries:
-        if (
-            _is_plan(entry) or _stated_cost(entry) in stated
-        ):  # what stands after each of them takes long to tell
-            room[entry.number] = _pays_for(entry)
-            waiting.setdefault(_key(entry.after.to_json()), []).append(entry)
     for release in releases:
-        for entry in waiting.get(_key(release.facts.budget), []):
-            if room[entry.number] and _paid_by(release, entry):
-                numbers[release.place] = entry.number
-                room[entry.number] -= 1
-                break
+        number = release.facts.budget.get("charge") or 0
+        if 0 < number <= len(entries) and entries[number - 1].id == release.facts.budget.get("charge_id"):
+            numbers[release.place] = number
     return numbers
-
-
-def _stated_cost(entry: Entry) -> tuple[float, float] | None:
-    """Return the cost of a charge as the metadata of its release states it."""
-    if isinstance(entry.loss, ZCDP):
-        return None
-    return float(entry.loss.epsilon * entry.count), float(entry.loss.delta * entry.count)
-
-
-def _pays_for(entry: Entry) -> int:
-    """Return how many releases a charge pays for: one, or those of a plan."""
-    if not _is_plan(entry):
-        return 1
-    runs = entry.label.removeprefix(PLAN).split("; ")
-    return sum(int(found[1]) if (found := RUN.match(run)) else 1 for run in runs)
-
-
-def _key(budget: Any) -> str:
-    """Return the state of the budget that a release and its charge both hold."""
-    sums = [[float(amount) for amount in budget[name]] for name in ("total", "spent")]
-    return repr((sums, budget.get("accounting"), budget.get("currency")))
-
-
-def _is_plan(entry: Entry) -> bool:
-    return entry.label.startswith(PLAN)
-
-
-def _paid_by(release: ReportedRelease, entry: Entry) -> bool:
-    """Return whether a charge is of this release, by what both say of statistic, columns and records."""
-    facts = release.facts
-    if facts.mechanism not in entry.mechanism:
-        return False
-    if _is_plan(entry):
-        runs = [RUN.sub("", run, 1) for run in entry.label.removeprefix(PLAN).split("; ")]
-        losses = [event.loss for event, _ in entry.events]
-        stated = {(float(loss.epsilon), float(loss.delta)) for loss in losses if not isinstance(loss, ZCDP)}
-        return (facts.epsilon, facts.delta) in stated and any(_is_label(facts, run) for run in runs)
-    same = _stated_cost(entry) == (facts.epsilon, facts.delta) and facts.release_id == entry.release
-    return same and _is_label(facts, entry.label)
-
-
-def _is_label(facts: Metadata, label: str) -> bool:
-    """Return whether this is the label of a release in a budget; its columns are keys first, then values."""
-    after = [f"(?:{re.escape(step)}|{re.escape(step.partition('(')[0])})" for step in facts.lineage]
-    end = re.escape(
-        f" where {' and '.join(f'({condition})' for condition in facts.filters)}" if facts.filters else ""
-    )
-    end += f" after {', '.join(after)}" if after else ""
-    end += f", {facts.releases} releases" if facts.releases > 1 else ""
-    end += "(?:, [0-9]+ (?:iteration|step)s?)?"  # of clusters
-    for keys in range(len(facts.columns) + 1):
-        by, of = facts.columns[:keys], facts.columns[keys:]
-        start = facts.statistic
-        start += f" of {', '.join(of)}" if of else ""
-        start += f" by {', '.join(by)}" if by else ""
-        if re.fullmatch(re.escape(start) + end, label):
-            return True
-    return False
 
 
 # ---------------------------------------------------------------- what a privacy loss means in numbers

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,7 +183,11 @@ class Contents:
         names = {release.place: release.name for release in self.releases}
         for position, number in payments(self.releases, entries).items():
             paid.setdefault(number, []).append(names[position])
-        rows = [_charge(entry, paid.get(entry.number, ())) for entry in entries[:MOST_ROWS]]
+        risks = accumulate((entry.dr_ha or 0.0 for entry in entries[:MOST_ROWS]), max)
+        rows = [
+            _charge(entry, risk, paid.get(entry.number, ()))
+            for entry, risk in zip(entries, risks, strict=False)
+        ]
         head = ["No.", "What", "Mechanism", "epsilon", "delta", "When (UTC)", "Answered"]
         head += ["Cumulative risk", "Id", "In this report"]
         note = f"The first {MOST_ROWS} of {len(entries):,} charges; ledger.entries(name) has all of them."
@@ -219,7 +223,8 @@ def _first(texts: list[str], noun: str) -> str:
     return ", ".join(texts[:MOST_LABELS]) + (f" and {more:,} more {noun}" if more > 0 else "")
 
 
-def _charge(entry: Entry, paid: Iterable[str]) -> list[object]:
+def _charge(entry: Entry, risk: float, paid: Iterable[str]) -> list[object]:
+    """Return the cells of a charge; ``risk``: the largest so far, 0 where none was estimated."""
     epsilon, delta, rho = entry.amounts
     return [
         entry.number,
@@ -229,7 +234,7 @@ def _charge(entry: Entry, paid: Iterable[str]) -> list[object]:
         "" if not delta else cost(delta),
         f"{entry.time:%Y-%m-%d %H:%M}",
         "yes" if entry.answered else "no",
-        "" if entry.dr_ha is None else percent(entry.dr_ha),
+        percent(risk) if risk else "",
         entry.release or "",
         ", ".join(paid),
     ]
