@@ -267,13 +267,21 @@ def log_gain(noise: GeneralizedNormal, distance: float, width: float = math.inf)
     0.48988
     """
     d = min(distance, width / 2)
+    if noise.p == 1:
+        return laplace_gain(noise.b, d, width)
     if math.isinf(width):
         return math.log1p(2 * float(noise.half(d)))
-    if noise.p == 1:
-        near, rest, whole = (-math.expm1(-t / noise.b) for t in (d, width - d, width))
-        return math.log1p(near * rest / whole)
     near, rest, whole = (float(noise.half(t)) for t in (d, width - d, width))
     return math.log1p(max(near + rest - whole, 0.0) / whole)
+
+
+def laplace_gain(b: float, distance: float, width: float) -> float:
+    """Return ``ln Z(lo + distance) - ln Z(lo)`` of Laplace noise of scale ``b``, without cancellation.
+
+    It is `log_gain`, also for a ``distance`` beyond the middle of the range.
+    """
+    near, rest, whole = (-math.expm1(-t / b) for t in (distance, width - distance, width))
+    return math.log1p(near * rest / whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -74,12 +73,20 @@ def check_probabilities(q: ArrayLike) -> Floats:
     return probabilities
 
 
-def whole_sensitivity(sensitivity: Rational) -> Fraction:
-    """Return the sensitivity of integers, a positive whole number."""
-    number = positive(sensitivity, "sensitivity")
+def whole_sensitivity(sensitivity: Rational, name: str = "sensitivity") -> Fraction:
+    """Return the sensitivity of integers, a positive whole number; ``name``: of another such argument."""
+    number = positive(sensitivity, name)
     if number.denominator != 1:
-        raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
+        raise ParameterError(f"{name!r} must be a whole number (got {got(sensitivity)}).")
     return number
+
+
+def check_moves(
+    sensitivity: Rational, width: Rational | None, l0_sensitivity: int
+) -> tuple[Fraction, Fraction | None, int]:
+    """Return the sensitivity, the range and the l0 sensitivity of truncated noise, checked and exact."""
+    span = None if width is None else positive(width, "width")
+    return positive(sensitivity, "sensitivity"), span, whole(l0_sensitivity, "l0_sensitivity", 1)
 
 
 def finite_width(width: float | Fraction | None) -> float:
@@ -88,22 +95,21 @@ def finite_width(width: float | Fraction | None) -> float:
 
 
 def remembered(function: F) -> F:
-    """Return a function of exact numbers that keeps its answers and refuses numbers out of its range.
+    """Return a function of checked, exact numbers that keeps its answers.
 
-    Raises ParameterError where an argument has no hash, and where a number has no double.
+    Raises ParameterError where a number has no double.
     """
     cached = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
+    def called(*args: Any) -> Any:
         try:
-            hash((args, tuple(options.values())))
-        except TypeError:
-            pass
-        else:
-            with contextlib.suppress(ArithmeticError):
-                return cached(*args, **options)
-        raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
+            return cached(*args)
+        except ArithmeticError:
+            raise ParameterError(
+                "The noise cannot be computed: doubles do not hold all numbers that it depends on.",
+                "'epsilon' between 1e-5 and 1e5 is always possible.",
+            ) from None
 
     return cast("F", called)
 

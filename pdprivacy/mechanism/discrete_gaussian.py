@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.accounting.rules import zcdp_rho
+from pdprivacy.accounting.rules import largest_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses, total
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import EXACT, bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
-from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
+from pdprivacy.mechanism.gaussian import Gaussian, exact_multiplier
 from pdprivacy.mechanism.support import Bounding
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational
@@ -58,7 +58,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, l0: int) -> Fraction:
     """Return a sigma whose delta is at most ``delta`` for all shifts of `_shifts`, one of the least."""
     root = math.isqrt(squared) if l0 == 1 else math.sqrt(squared)
-    start = float(noise_multiplier(epsilon, delta)) * root
+    start = float(exact_multiplier(epsilon, delta)) * root
     if math.isinf(start):
         raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
     # on so fine a lattice sums and integrals differ by less than 1 / sigma**2 of sigma, and the continuous
@@ -219,7 +219,7 @@ class DiscreteGaussian(Discrete):
         if exact:
             scales.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
-            rho = zcdp_rho(self.epsilon, self.delta)
+            rho = largest_rho(self.epsilon, self.delta)
             scales.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
         return min(scales)
 

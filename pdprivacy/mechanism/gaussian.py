@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions, real
+from pdprivacy.checks import real
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.exact import root_above, smallest
+from pdprivacy.exact import float_up, root_above, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.support import (
     DRAWN_BITS,
@@ -23,7 +23,7 @@ from pdprivacy.mechanism.support import (
     release_grid,
 )
 from pdprivacy.noise import Source
-from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, positive
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     return float(ndtr(upper)) - second
 
 
-@remembered
-def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
+def noise_multiplier(epsilon: Rational, delta: Rational, calibration: Calibration = "analytic") -> float:
     """Return the standard deviation of Gaussian noise per unit of l2 sensitivity, rounded up.
 
     ``"analytic"``: the smallest one (Balle, Wang 2018, Algorithm 1). ``"classic"``:
@@ -76,13 +75,17 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
 
-    >>> from fractions import Fraction
-    >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
+    >>> round(noise_multiplier(1, 1e-6), 3)
     4.225
     """
     check_one_of("calibration", calibration, get_args(Calibration))
-    fractions(epsilon=epsilon)
-    if check_delta(delta) <= 0:
+    return float_up(exact_multiplier(positive(epsilon, "epsilon"), check_delta(delta), calibration))
+
+
+@remembered
+def exact_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
+    """Return `noise_multiplier` of checked numbers, exact."""
+    if not delta:
         raise ParameterError(
             "'delta' must be positive for Gaussian noise (got 0).",
             "pass delta=1e-6, or use Laplace noise, which needs none.",
@@ -181,7 +184,8 @@ class Gaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        noise_multiplier(cost.epsilon, cost.delta, calibration)
+        check_one_of("calibration", calibration, get_args(Calibration))
+        exact_multiplier(cost.epsilon, cost.delta, calibration)
         fields = {"delta": cost.delta, "calibration": calibration, "grid": grid, "exact": exact}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
         if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
@@ -193,7 +197,7 @@ class Gaussian(Continuous):
     @property
     def multiplier(self) -> Fraction:
         """Sigma per unit of l2 sensitivity, exact."""
-        return noise_multiplier(self.epsilon, self.delta, self.calibration)
+        return exact_multiplier(self.epsilon, self.delta, self.calibration)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
@@ -217,7 +221,7 @@ class Gaussian(Continuous):
         calibration = request.calibration or "analytic"
         assert calibration != "published"
         share = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
-        scale = share * noise_multiplier(cost.epsilon, cost.delta, calibration)
+        scale = share * exact_multiplier(cost.epsilon, cost.delta, calibration)
         truncated = request.bounding == "truncated"
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
         # rounding to a grid coarser than the unit moves each number that a record moves by a step

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from pdprivacy import noise
-from pdprivacy.checks import flag, fractions
+from pdprivacy.checks import flag
 from pdprivacy.distributions import GeneralizedNormal, log_gain
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import power_below, power_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
+from pdprivacy.exact import float_up, power_below, power_up, smallest
+from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
-from pdprivacy.mechanism.laplace import truncated_laplace_scale
+from pdprivacy.mechanism.laplace import exact_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, rational
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -34,16 +34,15 @@ ROUNDING = 2.0**-50
 """An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
 
 
-@remembered
 def generalized_gaussian_scale(
-    epsilon: Fraction,
-    delta: Fraction,
-    sensitivity: Fraction,
-    p: Fraction,
-    width: Fraction | int | None = None,
+    epsilon: Rational,
+    delta: Rational,
+    sensitivity: Rational,
+    p: Rational,
+    width: Rational | None = None,
     l0_sensitivity: int = 1,
     truncated: bool = False,
-) -> Fraction:
+) -> float:
     """Return the scale b of generalized Gaussian noise of order p, rounded up.
 
     See the notes of `GeneralizedGaussian`. ``truncated``: the noise is cut off within a range ``width`` (None
@@ -53,27 +52,39 @@ def generalized_gaussian_scale(
     ------
     ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290.
 
-    >>> from fractions import Fraction
-    >>> b = generalized_gaussian_scale(Fraction(1), Fraction(1, 10**5), Fraction(1), Fraction(2))
-    >>> round(float(b) / 2**0.5, 4)
+    >>> round(generalized_gaussian_scale(1, 1e-5, 1, p=2) / 2**0.5, 4)
     4.5276
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, p=p, width=width, l0_sensitivity=l0_sensitivity)
-    flag(truncated, "truncated")
-    slack = check_delta(delta)
+    moved, span, count = check_moves(sensitivity, width, l0_sensitivity)
+    cost, order = Approx(epsilon, delta), _order(p)
+    is_cut = flag(truncated, "truncated")
+    return float_up(exact_generalized_scale(cost.epsilon, cost.delta, order, moved, span, count, is_cut))
+
+
+@remembered
+def exact_generalized_scale(
+    epsilon: Fraction,
+    delta: Fraction,
+    p: Fraction,
+    sensitivity: Fraction,
+    width: Fraction | int | None,
+    l0_sensitivity: int,
+    truncated: bool,
+) -> Fraction:
+    """Return `generalized_gaussian_scale` of checked numbers, exact."""
     if p == 1:
         return (
-            truncated_laplace_scale(epsilon, sensitivity, width, l0_sensitivity)
+            exact_laplace_scale(epsilon, sensitivity, width, l0_sensitivity)
             if truncated
             else sensitivity / epsilon
         )
-    if slack <= 0:
+    if not delta:
         raise ParameterError(
             "'delta' must be positive for generalized Gaussian noise of order above 1 (got 0).",
             "pass delta=1e-6, or p=1, which needs none.",
         )
     least = LEAST_EPSILON * (2 if truncated else 1)
-    if not least <= epsilon < MOST or slack < LEAST_DELTA:
+    if not least <= epsilon < MOST or delta < LEAST_DELTA:
         raise ParameterError(
             f"Generalized Gaussian noise is calibrated for 'epsilon' from {float(least):g} "
             "and 'delta' from 1e-290 on."
@@ -81,7 +92,7 @@ def generalized_gaussian_scale(
     from scipy.special import gammainccinv
 
     order, eps = float(p), float(epsilon)
-    power = float(gammainccinv(1 / order, float(slack) / l0_sensitivity)) * float(SAFE)
+    power = float(gammainccinv(1 / order, float(delta) / l0_sensitivity)) * float(SAFE)
     tau = power ** (1 / order)
 
     def shift(left: float) -> float:
@@ -184,7 +195,7 @@ class GeneralizedGaussian(Continuous):
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
-        return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, l0, truncated)
+        return exact_generalized_scale(self.epsilon, self.delta, self.p, moved, width, l0, truncated)
 
     def _default_grid(self) -> Fraction:
         if self.p == 1:
@@ -206,7 +217,7 @@ class GeneralizedGaussian(Continuous):
         assert request.p is not None
         cost, p = request.each, _order(request.p)
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
-        scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.l0)
+        scale = exact_generalized_scale(epsilon, delta, p, part.l1 * part.unit, None, part.l0, False)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
         fields = {"epsilon": epsilon, "delta": delta, "p": p, "grid": grid}

@@ -23,6 +23,8 @@ from scipy import integrate, stats
 
 from pdprivacy import mechanism as mechanisms
 from pdprivacy import noise
+from pdprivacy.accounting import zcdp_rho
+from pdprivacy.accounting.rules import largest_rho
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import (
@@ -35,7 +37,14 @@ from pdprivacy.mechanism import (
     Staircase,
     generalized_gaussian_scale,
     noise_multiplier,
+    truncated_geometric_scale,
+    truncated_laplace_loss,
+    truncated_laplace_scale,
 )
+from pdprivacy.mechanism.gaussian import exact_multiplier
+from pdprivacy.mechanism.generalized_gaussian import exact_generalized_scale
+from pdprivacy.mechanism.geometric import exact_geometric_scale
+from pdprivacy.mechanism.laplace import exact_laplace_loss, exact_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, release_grid
 from tests.support.cases import each
 from tests.support.statistics import Distribution, accepts_only, discrete
@@ -777,3 +786,66 @@ def test_hints_name_arguments_of_what_was_called(case: str):
     keywords = set(re.findall(r"(\w+)=", hint))
     assert keywords <= set(inspect.signature(called).parameters)
     assert calls or methods or keywords
+
+
+SCALES = {
+    "multiplier": (
+        noise_multiplier,
+        exact_multiplier,
+        {"epsilon": "0.3", "delta": "1e-5"},
+    ),
+    "generalized": (
+        generalized_gaussian_scale,
+        exact_generalized_scale,
+        {"epsilon": "0.3", "delta": "1e-5", "sensitivity": "0.7", "p": "2.5", "width": 3},
+        {"l0_sensitivity": 2, "truncated": True},
+    ),
+    "geometric": (
+        truncated_geometric_scale,
+        exact_geometric_scale,
+        {"epsilon": "0.3", "sensitivity": 2, "width": 9},
+        {"l0_sensitivity": 2},
+    ),
+    "Laplace": (
+        truncated_laplace_scale,
+        exact_laplace_scale,
+        {"epsilon": "0.3", "sensitivity": "0.7", "width": "1.1"},
+        {"l0_sensitivity": 2},
+    ),
+    "loss of Laplace": (
+        truncated_laplace_loss,
+        exact_laplace_loss,
+        {"scale": "0.3", "sensitivity": "0.7", "width": "1.1"},
+        {"l0_sensitivity": 2},
+    ),
+    "rho": (zcdp_rho, largest_rho, {"epsilon": "0.3", "delta": "1e-5"}),
+}
+"""A function for users, the exact one, numbers in decimals, and other arguments."""
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_functions_for_users_take_and_return_floats_rounded_to_the_safe_side(name):
+    called, exact_of, numbers, *others = SCALES[name]
+    options = others[0] if others else {}
+    exact = {key: Fraction(value) for key, value in numbers.items()} | options
+    known = exact_of(*(exact[key] for key in inspect.signature(exact_of).parameters if key in exact))
+    given = ({key: cast(value) for key, value in numbers.items()} for cast in (float, str, Decimal, Fraction))
+    (value,) = {called(**kwargs, **options) for kwargs in given}
+    assert type(value) is float
+    read = Fraction(repr(value))  # a float stands for the decimal that it prints
+    assert read <= known if name == "rho" else read >= known
+    assert value == pytest.approx(float(known), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, True, {}, "many", np.array([1, 2])], ids=str)
+def test_functions_for_users_name_the_argument_that_they_refuse(name, wrong):
+    called, _, numbers, *others = SCALES[name]
+    options = others[0] if others else {}
+    for key in numbers:
+        with pytest.raises(ParameterError, match=rf"^'{key}' must be"):
+            called(**{**numbers, **options, key: wrong})
+    for key in options:
+        if not (key == "truncated" and wrong is True):
+            with pytest.raises(ParameterError, match=rf"^'{key}' must be"):
+                called(**{**numbers, **options, key: wrong})

@@ -115,7 +115,7 @@ FAULTS = (
     PlantedFault(
         "truncated Laplace with the plain scale",
         "mechanism/laplace.py",
-        "        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
+        "        return exact_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
         "        return moved / self.epsilon\n",
         ("tests/mechanism/test_support.py::test_the_printed_error_of_the_truncated_law_is_another_number",),
     ),
@@ -150,8 +150,8 @@ FAULTS = (
     PlantedFault(
         "generalized Gaussian delta not shared by the moved numbers",
         "mechanism/generalized_gaussian.py",
-        "float(slack) / l0_sensitivity)) * float(SAFE)",
-        "float(slack))) * float(SAFE)",
+        "float(delta) / l0_sensitivity)) * float(SAFE)",
+        "float(delta))) * float(SAFE)",
         ("tests/mechanism/test_bounded_privacy.py::test_moved_numbers_share_delta",),
     ),
     PlantedFault(
