@@ -14,6 +14,7 @@ from pdprivacy.mechanism.exponential import MOST_RELEASES
 from pdprivacy.mechanism.support import bounding_name
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
+from pdprivacy.types import settle
 
 __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 
@@ -104,15 +105,15 @@ class Request:
         stated = float(cost.delta)
         if (stated > 0) != MECHANISMS[mechanism].takes_delta(p):
             raise _wrong_delta(mechanism, stated)
-        for name, value in (
-            ("cost", cost),
-            ("mechanism", mechanism),
-            ("p", p),
-            ("calibration", calibration),
-            ("bounding", bounding),
-            ("releases", whole(releases, "releases", 1, MOST_RELEASES)),
-        ):
-            object.__setattr__(self, name, value)
+        settle(
+            self,
+            cost=cost,
+            mechanism=mechanism,
+            p=p,
+            calibration=calibration,
+            bounding=bounding,
+            releases=whole(releases, "releases", 1, MOST_RELEASES),
+        )
 
     def with_cost(self, cost: Pure | Approx) -> Request:
         """The same noise at another cost."""

@@ -38,6 +38,7 @@ from pdprivacy.privacy import (
     rational,
     show,
 )
+from pdprivacy.types import settle
 
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 
@@ -561,10 +562,8 @@ class Filter(Rule):
         part = total.delta / 2 if slack is None else rational(slack, "slack")
         if not 0 < part <= total.delta:
             raise ParameterError(f"'slack' must be in (0, {show(total.delta)}] (got {got(slack)}).")
-        object.__setattr__(self, "total", total)
-        object.__setattr__(self, "slack", check_slack(part))
-        object.__setattr__(self, "conversion", conversion)
-        object.__setattr__(self, "largest", largest_rho(total.epsilon, part, conversion))
+        largest = largest_rho(total.epsilon, part, conversion)
+        settle(self, total=total, slack=part, conversion=conversion, largest=largest)
 
     def holds(self, after: Spent) -> bool:
         if instance(after, Spent, "after").delta and self.slack == self.total.delta:

@@ -21,7 +21,7 @@ from pdprivacy.mechanism import support
 from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
-from pdprivacy.types import Floats, Integers, Whole
+from pdprivacy.types import Floats, Integers, Whole, settle
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
@@ -221,7 +221,7 @@ class Additive:
         l0_sensitivity: int | None,
         **fields: Any,
     ) -> None:
-        """Set the fields to the arguments of a user, after a check of those that all mechanisms have.
+        """Set the fields: those that all mechanisms have, once checked, and ``fields`` of this one.
 
         Raises ParameterError for bounds that the mechanism or its sensitivity do not fit.
         """
@@ -239,10 +239,9 @@ class Additive:
                 )
             limits.check_sensitivity(moved, l0_sensitivity)
             limits = limits.whole() if self.integer else limits
-        fields |= {"epsilon": cost, "sensitivity": moved, "l0_sensitivity": l0_sensitivity}
-        for name, value in {**fields, "bounds": limits.stated, "bounding": limits.bounding}.items():
-            object.__setattr__(self, name, value)
-        vars(self)["limits"] = limits  # read once: the cached property is for copies
+        settle(self, epsilon=cost, sensitivity=moved, l0_sensitivity=l0_sensitivity, **fields)
+        # the bounds are read once: the cached property is for copies
+        settle(self, bounds=limits.stated, bounding=limits.bounding, limits=limits)
 
     @functools.cached_property
     def limits(self) -> Bounds:
@@ -370,7 +369,7 @@ class Additive:
         int64, not negative, ``noise.UNBOUNDED`` for an open side; they may differ from number to number.
         The loss is as stated if the range ``below + above`` of every number is at most that of the
         mechanism's own bounds. The mass that truncation adds to a loss grows with the range
-        (``log_gain``), so a mechanism with one open side is valid for every range.
+        (see `GeneralizedGaussian`), so a mechanism with one open side is valid for every range.
 
         Raises
         ------
@@ -415,22 +414,23 @@ class Continuous(Additive):
     """Noise of a continuous distribution, whose values are rounded to a grid that is given or found."""
 
     whole_on_grid: ClassVar[bool] = True
-    """Whether the sensitivity must be a whole number of steps of a grid that is given."""
+    """Whether the sensitivity must be a whole number of steps of a grid that is given without ``exact``."""
 
     grid: Fraction
     exact: bool
 
-    def _set(self, *arguments: Any, **fields: Any) -> None:
-        """Set the fields, of which the grid is given or found."""
-        grid, exact = fields["grid"], fields["exact"]
-        fields["exact"] = grid is not None if exact is None else flag(exact, "exact")
-        super()._set(*arguments, **fields)
+    def _set_grid(self, grid: Rational | None, exact: bool | None) -> None:
+        """Set the grid, which is given or found, after all other fields.
+
+        Raises ParameterError for a grid that does not fit, and for noise that cannot be drawn on it.
+        """
+        on_grid = grid is not None if exact is None else flag(exact, "exact")
         if grid is None:
             step = self._default_grid()
         else:
-            whole_steps = self.exact and self.whole_on_grid
+            whole_steps = exact is None and self.whole_on_grid
             step = support.check_grid(grid, self.sensitivity if whole_steps else None)
-        object.__setattr__(self, "grid", step)
+        settle(self, grid=step, exact=on_grid)
         support.check_drawable(self.steps, self.grid)
 
     def _default_grid(self) -> Fraction:
@@ -515,10 +515,6 @@ class Discrete(Additive):
     integer = True
     grid = Fraction(1)
     exact = True
-
-    def _set(self, *arguments: Any, **fields: Any) -> None:
-        super()._set(*arguments, **fields)
-        support.check_drawable(self.steps, self.grid, integer=True)
 
     def _width(self, grid: Fraction) -> int | None:  # noqa: ARG002
         return None if self.limits.width is None else int(self.limits.width)

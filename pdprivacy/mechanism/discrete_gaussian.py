@@ -20,7 +20,7 @@ from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import EXACT, bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, exact_multiplier
-from pdprivacy.mechanism.support import Bounding
+from pdprivacy.mechanism.support import Bounding, check_drawable
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational
 from pdprivacy.types import Floats, Integers
@@ -203,6 +203,7 @@ class DiscreteGaussian(Discrete):
             whole_sensitivity(sensitivity)
         fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        check_drawable(self.steps, self.grid, integer=True)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         l0, exact = self.l0_sensitivity or 1, self.calibration == "exact"

@@ -8,7 +8,7 @@ one record more or less is a neighbour. Then half the noise is enough.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -23,7 +23,7 @@ from pdprivacy.mechanism.support import FURTHEST
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
-from pdprivacy.types import Floats, Integers
+from pdprivacy.types import Floats, Integers, settle
 
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
@@ -67,9 +67,12 @@ class _Selection:
     monotone: bool
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
+        settle(
+            self,
+            epsilon=positive(epsilon, "epsilon"),
+            sensitivity=positive(sensitivity, "sensitivity"),
+            monotone=flag(monotone, "monotone"),
+        )
 
     @property
     def _difference_sensitivity(self) -> Fraction:
@@ -251,15 +254,12 @@ class NoisyMax(_Selection):
     """
 
     name: ClassVar[str] = "noisy_max"
+    noise: Geometric = field(init=False, repr=False, compare=False)
+    """The noise of each score."""
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
         super().__init__(epsilon, whole_sensitivity(sensitivity), monotone)
-        Geometric(self.epsilon, self._difference_sensitivity)  # noise that cannot be drawn is refused
-
-    @cached_property
-    def noise(self) -> Geometric:
-        """The noise of each score."""
-        return Geometric(self.epsilon, self._difference_sensitivity)
+        settle(self, noise=Geometric(self.epsilon, self._difference_sensitivity))
 
     @property
     def scale(self) -> float:
@@ -350,9 +350,14 @@ class Choosing:
                 "'delta' is for Gaussian noise, and needed there.",
                 'mechanism="noisy_max", noise="gaussian", delta=1e-6.',
             )
-        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "mechanism": mechanism, "noise": noise}
-        for name, value in {**fields, "releases": releases}.items():
-            object.__setattr__(self, name, value)
+        settle(
+            self,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            mechanism=mechanism,
+            noise=noise,
+            releases=releases,
+        )
 
     @property
     def cost(self) -> Pure | Approx:

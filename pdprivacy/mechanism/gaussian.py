@@ -186,8 +186,9 @@ class Gaussian(Continuous):
         cost = Approx(epsilon, delta)
         check_one_of("calibration", calibration, get_args(Calibration))
         exact_multiplier(cost.epsilon, cost.delta, calibration)
-        fields = {"delta": cost.delta, "calibration": calibration, "grid": grid, "exact": exact}
+        fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set_grid(grid, exact)
         if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
             check_drawable(self.steps * Fraction(3, 2), self.grid)
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from pdprivacy import noise
 from pdprivacy.checks import flag
-from pdprivacy.distributions import GeneralizedNormal, log_gain
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import float_up, power_below, power_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
-from pdprivacy.mechanism.laplace import exact_laplace_scale
+from pdprivacy.mechanism.laplace import exact_laplace_scale, laplace_gain
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
@@ -32,6 +32,21 @@ MOST_ORDER = 100
 
 ROUNDING = 2.0**-50
 """An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
+
+
+def log_gain(noise: GeneralizedNormal, distance: float, width: float = math.inf) -> float:
+    """Return kappa(distance) of the notes of `GeneralizedGaussian`: how far ln C changes within a range.
+
+    >>> round(log_gain(GeneralizedNormal.of(1, 1.0), 1.0), 6)  # ln(2 - exp(-1))
+    0.48988
+    """
+    d = min(distance, width / 2)
+    if noise.p == 1:
+        return laplace_gain(noise.b, d, width)
+    if math.isinf(width):
+        return math.log1p(2 * float(noise.half(d)))
+    near, rest, whole = (float(noise.half(t)) for t in (d, width - d, width))
+    return math.log1p(max(near + rest - whole, 0.0) / whole)
 
 
 def generalized_gaussian_scale(
@@ -151,13 +166,18 @@ class GeneralizedGaussian(Continuous):
     Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
     p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
 
-    Truncated, the noise is cut off within a range, or at one side. Let kappa(d) be ln(C(lower + d) /
-    C(lower)), d at most half the range, for the mass C(s) of the noise around s within the bounds
-    (``log_gain``). ln C is concave and symmetric as for `Laplace`, so the mass within the range adds at most
-    k * kappa(sensitivity / k) to the loss. A larger loss needs e > tau b on the side away from the neighbour.
-    Let G(t) be the mass of the noise within [0, t]. With distances u and v to the bounds, the probability of
-    that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k again. At p = 1
-    the scale is `truncated_laplace_scale`.
+    Truncated, the noise is cut off within a range, or at one side. Let f be its density, G(t) its mass within
+    [0, t], and C(s) its mass around s within a range w. C is a convolution of log-concave functions, so ln C
+    is concave, and symmetric about the middle of the range: it changes most from an end, up to the middle. A
+    move by d changes it by at most kappa(d) = ln((G(d') + G(w - d')) / G(w)) with d' = min(d, w / 2); at an
+    open side this is ln(1 + 2 G(d)). As kappa is concave, the mass within the range adds at most
+    k * kappa(sensitivity / k) to the loss. kappa grows with w, so that an open side covers every range: for
+    h(w) = G(d) + G(w - d) - G(w), h'/G' = f(w - d) / f(w) - 1 is nondecreasing, so h G' <= h' G, and h/G is
+    nondecreasing.
+
+    A larger loss needs e > tau b on the side away from the neighbour. With distances u and v to the bounds,
+    the probability of that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k
+    again. At p = 1 the scale is `truncated_laplace_scale`.
 
     Clamping is post-processing and costs nothing.
 
@@ -190,8 +210,9 @@ class GeneralizedGaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        fields = {"delta": cost.delta, "p": _order(p), "grid": grid, "exact": exact}
+        fields = {"delta": cost.delta, "p": _order(p)}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set_grid(grid, exact)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"

@@ -118,6 +118,7 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         self._set(epsilon, whole_sensitivity(sensitivity), bounds, bounding, l0_sensitivity)
+        check_drawable(self.steps, self.grid, integer=True)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated":

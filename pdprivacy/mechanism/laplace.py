@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pdprivacy import noise
-from pdprivacy.distributions import GeneralizedNormal, laplace_gain
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import float_up, rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 
 WIDEST = Fraction(2**1000)
 """A range that no noise crosses."""
+
+
+def laplace_gain(b: float, distance: float, width: float) -> float:
+    """Return ``ln(C(lower + distance) / C(lower))`` of the notes of `Laplace`, for the scale ``b``.
+
+    ``width``: the range within the bounds, infinite for an open side. No difference cancels.
+
+    >>> round(laplace_gain(1.0, 1.0, math.inf), 6)  # ln(2 - exp(-1))
+    0.48988
+    """
+    near, rest, whole = (-math.expm1(-t / b) for t in (distance, width - distance, width))
+    return math.log1p(near * rest / whole)
 
 
 def truncated_laplace_loss(
@@ -108,7 +120,8 @@ class Laplace(Continuous):
     l0_sensitivity : the number of entries in which two neighbours may differ, by ``sensitivity`` in all.
         Truncated noise needs it for more than one value: 1 for cells that share no record.
     exact : whether values must be multiples of the grid, by default of one that is given alone; else they
-        are rounded to it.
+        are rounded to it. With ``exact=True``, ``sensitivity`` need not be a multiple of a given grid: it
+        bounds the distances of values, which are.
 
     Attributes
     ----------
@@ -178,8 +191,8 @@ class Laplace(Continuous):
                 "calibration='published' is for bounding='truncated'.",
                 "leave calibration out: without truncation the plain scale is right.",
             )
-        fields = {"grid": grid, "exact": exact, "calibration": calibration}
-        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, calibration=calibration)
+        self._set_grid(grid, exact)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated" or self.calibration == "published":

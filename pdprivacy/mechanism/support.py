@@ -40,7 +40,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two
 from pdprivacy.noise.choice import WIDEST
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.types import Floats, Integers, Whole
+from pdprivacy.types import Floats, Integers, Whole, settle
 
 if TYPE_CHECKING:
     from pdprivacy.statistic import Part
@@ -240,7 +240,7 @@ class Bounds:
     bounding: Bounding | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounding", bounding_name(self.bounding))
+        settle(self, bounding=bounding_name(self.bounding))
 
     @classmethod
     def of(cls, bounds: Any, bounding: Any) -> Bounds:

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from pdprivacy import Approx, Pure, noise
-from pdprivacy.distributions import GeneralizedNormal, log_gain
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.mechanism import (
     Gaussian,
     GeneralizedGaussian,
@@ -30,7 +30,7 @@ from pdprivacy.mechanism import (
     truncated_laplace_scale,
 )
 from pdprivacy.mechanism.gaussian import exact_multiplier
-from pdprivacy.mechanism.generalized_gaussian import exact_generalized_scale
+from pdprivacy.mechanism.generalized_gaussian import exact_generalized_scale, log_gain
 from pdprivacy.mechanism.laplace import exact_laplace_loss
 from tests.support.divergences import hockey_stick
 

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -492,6 +493,30 @@ def test_a_grid_that_is_no_positive_number_is_refused(make):
     for grid in (math.inf, math.nan, "fine", True):
         with pytest.raises(ParameterError, match=r"^'grid' must be a finite number"):
             make(grid)
+
+
+REPLACED = {
+    "Laplace": lambda **k: Laplace(1, **k),
+    "truncated": lambda **k: Laplace(1, bounds=(0, 9), bounding="truncated", l0_sensitivity=1, **k),
+    "Gaussian": lambda **k: Gaussian(1, 1e-5, **k),
+    "generalized": lambda **k: GeneralizedGaussian(1, 1e-5, p=3, **k),
+    "staircase": lambda **k: Staircase(1, **k),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+@pytest.mark.parametrize("exact", [None, False, True])
+@pytest.mark.parametrize("grid", [None, Fraction(1, 2**24)])
+@pytest.mark.parametrize("sensitivity", [1, 0.3])
+def test_replace_keeps_a_mechanism(name, exact, grid, sensitivity):
+    if (grid, exact, sensitivity) == (Fraction(1, 2**24), None, 0.3) and name != "Gaussian":
+        return  # a grid that does not fit is refused
+    mechanism = REPLACED[name](sensitivity=sensitivity, grid=grid, exact=exact)
+    same = replace(mechanism)
+    assert (same, same.steps, same.exact) == (mechanism, mechanism.steps, mechanism.exact)
+    # multiples of the grid that differ by the sensitivity at most, and by the steps that rounding adds
+    rounding = 0 if mechanism.exact else 1
+    assert mechanism.sensitivity_in_steps >= mechanism.sensitivity // mechanism.grid + rounding
 
 
 def test_a_grid_that_does_not_fit_is_refused():

@@ -185,8 +185,8 @@ FAULTS = (
     PlantedFault(
         "report noisy max without the doubled sensitivity",
         "mechanism/exponential.py",
-        "        return Geometric(self.epsilon, self._difference_sensitivity)",
-        "        return Geometric(self.epsilon, self.sensitivity)",
+        "noise=Geometric(self.epsilon, self._difference_sensitivity)",
+        "noise=Geometric(self.epsilon, self.sensitivity)",
         ("tests/mechanism/test_exponential.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
     ),
     PlantedFault(
