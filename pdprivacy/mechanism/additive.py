@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
@@ -151,6 +151,12 @@ class Additive:
     """Whether the loss of truncated noise is known, so that bounding="truncated" is offered."""
     truncation_is_free: ClassVar[bool] = False
     """Whether truncated noise keeps the scale of unbounded noise."""
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = {}
+    """The calibrations that a release may state, each with the bounding that it is for; None for any."""
+    takes_order: ClassVar[bool] = False
+    """Whether the noise has an order ``p``."""
+    std_per_scale: ClassVar[float]
+    """The standard deviation per unit of the scale, nearly on the integers, where nothing else changes it."""
 
     epsilon: Fraction
     sensitivity: Fraction

@@ -179,6 +179,7 @@ class DiscreteGaussian(Discrete):
 
     name: ClassVar[str] = "discrete_gaussian"
     title: ClassVar[str] = "discrete Gaussian noise"
+    std_per_scale: ClassVar[float] = 1.0
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     truncatable: ClassVar[bool] = False
     delta: Fraction

@@ -17,7 +17,7 @@ import numpy as np
 
 from pdprivacy.checks import flag, proportion, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism.additive import check_source, whole_sensitivity
+from pdprivacy.mechanism.additive import Additive, add, check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
 from pdprivacy.mechanism.support import FURTHEST
 from pdprivacy.noise import Source
@@ -103,6 +103,24 @@ class _Decaying(_Selection):
     def scale(self) -> float:
         """The scale of the scores."""
         return float(self.steps)
+
+    def select(self, scores: Any, source: Source) -> int:
+        """The index of a candidate, drawn exactly."""
+        raise NotImplementedError
+
+    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+        """Return the positions of ``number`` of the first candidates, selected one after the other."""
+        remaining, scores = np.arange(candidates), counts[:candidates]
+        selected = []
+        for _ in range(number):
+            best = self.select(scores, source)
+            selected.append(int(remaining[best]))
+            remaining, scores = np.delete(remaining, best), np.delete(scores, best)
+        return tuple(selected)
+
+    def below_best(self, candidates: int, number: int, level: float) -> float:
+        """Return the distance from the best score left that each of ``number`` selected ones keeps."""
+        return self.shortfall(candidates, 1 - (1 - level) / number)
 
     def times(self, count: int) -> Self:
         """The mechanism that costs an equal share of this one's loss, for ``count`` selections in a row."""
@@ -292,6 +310,37 @@ class NoisyMax(_Selection):
         others[1:] += np.cumsum(below[:-1], axis=0)
         others[:-1] += np.cumsum(most[:0:-1], axis=0)[::-1]
         return np.asarray((self.noise.pmf(z) * np.exp(others)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class LargestCounts:
+    """The largest of noisy counts: any selection from a noisy histogram is post-processing.
+
+    Parameters
+    ----------
+    noise : the noise of each count, calibrated to the whole histogram.
+    sensitivity : the sensitivity of the histogram that the noise is calibrated to.
+    """
+
+    noise: Additive
+    sensitivity: float
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        return self.noise.scale
+
+    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+        """Return the positions of the largest of the first candidates, in any order of equal numbers."""
+        noisy = add(counts, Fraction(1), self.noise, source)[:candidates]
+        return tuple(np.argsort(-noisy, kind="stable")[:number].tolist())
+
+    def below_best(self, candidates: int, number: int, level: float) -> float:  # noqa: ARG002
+        """Return the distance from the best count left that each selected one keeps, however many there are.
+
+        Two candidates may change places within twice the bound of all noise at this level.
+        """
+        return 2 * self.noise.interval(1 - (1 - level) / candidates)[1]
 
 
 SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
@@ -164,6 +165,8 @@ class Gaussian(Continuous):
 
     name: ClassVar[str] = "gaussian"
     title: ClassVar[str] = "Gaussian noise"
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = dict.fromkeys(get_args(Calibration))
+    std_per_scale: ClassVar[float] = 1.0
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     truncation_is_free: ClassVar[bool] = True
     whole_on_grid: ClassVar[bool] = False

@@ -71,7 +71,7 @@ def generalized_gaussian_scale(
     4.5276
     """
     moved, span, count = check_moves(sensitivity, width, l0_sensitivity)
-    cost, order = Approx(epsilon, delta), _order(p)
+    cost, order = Approx(epsilon, delta), check_order(p)
     is_cut = flag(truncated, "truncated")
     return float_up(exact_generalized_scale(cost.epsilon, cost.delta, order, moved, span, count, is_cut))
 
@@ -193,6 +193,7 @@ class GeneralizedGaussian(Continuous):
 
     name: ClassVar[str] = "generalized_gaussian"
     title: ClassVar[str] = "generalized Gaussian noise"
+    takes_order: ClassVar[bool] = True
     delta: Fraction
     p: Fraction
 
@@ -210,7 +211,7 @@ class GeneralizedGaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        fields = {"delta": cost.delta, "p": _order(p)}
+        fields = {"delta": cost.delta, "p": check_order(p)}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
         self._set_grid(grid, exact)
 
@@ -236,7 +237,7 @@ class GeneralizedGaussian(Continuous):
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Generalized Gaussian noise for a part of a release."""
         assert request.p is not None
-        cost, p = request.each, _order(request.p)
+        cost, p = request.each, request.p
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
         scale = exact_generalized_scale(epsilon, delta, p, part.l1 * part.unit, None, part.l0, False)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
@@ -269,7 +270,7 @@ class GeneralizedGaussian(Continuous):
         return noise.generalized_normal(self.p, power_up(self.steps, self.p), below, above, source)
 
 
-def _order(p: Rational) -> Fraction:
+def check_order(p: Rational) -> Fraction:
     """Return the order as an exact number; refuse one that noise cannot have."""
     order = rational(p, "p")
     if not 1 <= order <= MOST_ORDER:

@@ -107,6 +107,7 @@ class Geometric(Discrete):
 
     name: ClassVar[str] = "geometric"
     title: ClassVar[str] = "geometric noise"
+    std_per_scale: ClassVar[float] = math.sqrt(2)
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -171,6 +172,8 @@ class Laplace(Continuous):
 
     name: ClassVar[str] = "laplace"
     title: ClassVar[str] = "Laplace noise"
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = {"published": "truncated"}
+    std_per_scale: ClassVar[float] = math.sqrt(2)
     calibration: Literal["published"] | None
 
     def __init__(
