@@ -273,11 +273,14 @@ class Additive:
     def sensitivity_in_steps(self) -> Fraction:
         """The distance of neighbours in grid steps, rounding included."""
         moved = self.sensitivity / self.grid
-        return moved if self.exact else moved + self._rounding_steps()
+        if self.exact:
+            return moved
+        return moved + (support.ROUNDING_STEPS if self._leaves_room else self.l0_sensitivity or 1)
 
-    def _rounding_steps(self) -> int:
-        """Return by how many steps rounding to a default grid may move two neighbours further apart."""
-        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else support.ROUNDING_STEPS
+    @property
+    def _leaves_room(self) -> bool:
+        """Whether the sensitivity leaves room for `support.ROUNDING_STEPS`, and not for each moved number."""
+        return self.bounding != "truncated"
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
@@ -496,8 +499,10 @@ class Continuous(Additive):
     def _check_size(self, size: int) -> None:
         """Refuse also more values than the calibration allows to be rounded."""
         super()._check_size(size)
-        most = None if self.exact else self._most_rounded()
-        if most is not None and size > most:
+        if self.exact or not self._leaves_room:
+            return
+        most = support.ROUNDING_STEPS ** (2 if self.norm == "l2" else 1)
+        if size > most and not (self.l0_sensitivity is not None and self.l0_sensitivity <= most):
             raise ParameterError(
                 f"Rounding to the grid is accounted for up to {most} values (got {size}).",
                 self._without_rounding(),
@@ -508,11 +513,6 @@ class Continuous(Additive):
         if self.whole_on_grid and (self.sensitivity / self.grid).denominator != 1:
             return f"{self._call('l0_sensitivity=1')} for values that share no record."
         return f"{self._call(f'grid=2**{exponent_below(self.grid)}')} for multiples of this grid."
-
-    def _most_rounded(self) -> int | None:
-        """Return how many values may be rounded; None for any number."""
-        few = self.l0_sensitivity is not None and self.l0_sensitivity <= support.ROUNDING_STEPS
-        return None if few or self.limits.bounding == "truncated" else support.ROUNDING_STEPS
 
 
 class Discrete(Additive):

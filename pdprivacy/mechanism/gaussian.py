@@ -13,14 +13,14 @@ from pdprivacy import noise
 from pdprivacy.checks import real
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.exact import float_up, root_above, smallest
+from pdprivacy.exact import float_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.support import (
     DRAWN_BITS,
     INVERTED_BITS,
-    ROUNDING_STEPS,
     Bounding,
     check_drawable,
+    l2_on_grid,
     release_grid,
 )
 from pdprivacy.noise import Source
@@ -224,14 +224,12 @@ class Gaussian(Continuous):
         cost = request.each
         calibration = request.calibration or "analytic"
         assert calibration != "published"
-        share = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
-        scale = share * exact_multiplier(cost.epsilon, cost.delta, calibration)
+        multiplier = exact_multiplier(cost.epsilon, cost.delta, calibration)
+        scale = l2_on_grid(part, part.unit) * multiplier
         truncated = request.bounding == "truncated"
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
-        # rounding to a grid coarser than the unit moves each number that a record moves by a step
-        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration, "grid": grid}
-        return cls._for_part(part, request, sensitivity=share + rounding, **fields)
+        return cls._for_part(part, request, sensitivity=l2_on_grid(part, grid), **fields)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
@@ -249,8 +247,6 @@ class Gaussian(Continuous):
         """Return False: the loss depends on the l2 sensitivity alone."""
         return False
 
-    def _rounding_steps(self) -> int:
-        return ROUNDING_STEPS
-
-    def _most_rounded(self) -> int:
-        return ROUNDING_STEPS**2
+    @property
+    def _leaves_room(self) -> bool:
+        return True

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import float_up, power_below, power_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
-from pdprivacy.mechanism.laplace import exact_laplace_scale, laplace_gain
+from pdprivacy.mechanism.laplace import exact_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
@@ -41,8 +41,6 @@ def log_gain(noise: GeneralizedNormal, distance: float, width: float = math.inf)
     0.48988
     """
     d = min(distance, width / 2)
-    if noise.p == 1:
-        return laplace_gain(noise.b, d, width)
     if math.isinf(width):
         return math.log1p(2 * float(noise.half(d)))
     near, rest, whole = (float(noise.half(t)) for t in (d, width - d, width))
@@ -225,8 +223,9 @@ class GeneralizedGaussian(Continuous):
         plain = self._scale(self.sensitivity, self.limits.width)
         return power_below(min(self.sensitivity, plain)) / (1 << GRID_BITS)
 
-    def _rounding_steps(self) -> int:
-        return super()._rounding_steps() if self.p == 1 else self.l0_sensitivity or 1
+    @property
+    def _leaves_room(self) -> bool:
+        return self.p == 1 and super()._leaves_room
 
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:
@@ -254,9 +253,6 @@ class GeneralizedGaussian(Continuous):
     def takes_one(self) -> bool:
         """Whether `sample` takes one number: the loss depends on ``l0_sensitivity``, which is not stated."""
         return self.l0_sensitivity is None and (self.p > 1 or self.limits.bounding == "truncated")
-
-    def _most_rounded(self) -> int | None:
-        return super()._most_rounded() if self.p == 1 else None
 
     def _noise(self, size: int, source: Source) -> Integers:
         if self.p == 1:

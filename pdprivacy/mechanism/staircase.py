@@ -112,8 +112,9 @@ class Staircase(Continuous):
     def _default_grid(self) -> Fraction:
         return power_below(Fraction(self.gamma) * self.sensitivity) / (1 << GRID_BITS)
 
-    def _rounding_steps(self) -> int:
-        return 1
+    @property
+    def _leaves_room(self) -> bool:
+        return False  # one number moves
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         stair = math.ceil(moved)
@@ -161,9 +162,6 @@ class Staircase(Continuous):
     def takes_one(self) -> bool:
         """Whether `sample` takes one number only: ``l0_sensitivity`` is not stated."""
         return self.l0_sensitivity is None
-
-    def _most_rounded(self) -> None:
-        """Return None: one number moves, for which a step of rounding is allowed."""
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.staircase(self.epsilon, self.stair, self.step, size, source)

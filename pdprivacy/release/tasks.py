@@ -260,10 +260,7 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
             releases=choosing.releases,
         )
         noises = calibrate(parts, request)
-        largest = (
-            LargestCounts(noise, sensitivity_of(part, noise))
-            for part, noise in zip(parts, noises, strict=True)
-        )
+        largest = map(LargestCounts, noises, map(sensitivity_of, parts, noises))
         return tuple(largest), events(parts, noises, request)
     mechanisms, event_counts = [], []
     for choice in choices:

@@ -631,6 +631,10 @@ def test_more_values_than_the_rounding_is_accounted_for_are_refused_on_the_defau
     assert "grid=" in caught.value.hint
     with pytest.raises(ParameterError, match=r"up to 1048576 values \(got 1048577\)"):
         gaussian.sample(np.zeros(2**20 + 1), rng=1)
+    # no more of them move than is stated
+    stated = {"l0_sensitivity": 1024}
+    assert Laplace(1, 1, **stated).sample(np.zeros(1025), rng=1).shape == (1025,)
+    assert Gaussian(1, 1e-5, 1, **stated).sample(np.zeros(2**20 + 1), rng=1).shape == (2**20 + 1,)
     # a grid of which the values are multiples needs no rounding
     assert Laplace(1, 1, grid=GRID).sample(np.zeros(1025), rng=1).shape == (1025,)
 

@@ -847,8 +847,8 @@ FAULTS = (
     PlantedFault(
         "Laplace noise without the steps of rounding",
         "mechanism/additive.py",
-        " + self._rounding_steps()",
-        "",
+        "support.ROUNDING_STEPS if self._leaves_room",
+        "0 if self._leaves_room",
         (
             "tests/mechanism/test_laplace.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
         ),
@@ -856,17 +856,17 @@ FAULTS = (
     PlantedFault(
         "Gaussian noise without the steps of rounding",
         "mechanism/gaussian.py",
-        "        return ROUNDING_STEPS\n",
-        "        return 0\n",
+        "        return True\n",
+        "        return False\n",
         (
             "tests/mechanism/test_gaussian.py::test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values",
         ),
     ),
     PlantedFault(
         "Gaussian noise without the rounding to a coarser grid",
-        "mechanism/gaussian.py",
-        "        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0",
-        "        rounding = 0",
+        "mechanism/support.py",
+        "    return moved if grid <= part.unit else moved + ",
+        "    return moved if grid else moved + ",
         ("tests/release/test_execute.py::test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for",),
     ),
     PlantedFault(
@@ -1423,9 +1423,9 @@ FAULTS = (
     ),
     PlantedFault(
         "staircase without the step of rounding",
-        "mechanism/staircase.py",
-        "        return 1\n",
-        "        return 0\n",
+        "mechanism/additive.py",
+        "else self.l0_sensitivity or 1)",
+        "else 0)",
         ("tests/mechanism/test_staircase.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",),
     ),
     PlantedFault(
