@@ -11,7 +11,6 @@ import os
 import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,20 +84,6 @@ def _real(value: Any) -> float:
         return float(value) if number else math.nan
     except (ValueError, OverflowError):  # a NaN that signals, a number beyond doubles
         return math.nan
-
-
-def fractions(*, width: Any = None, **values: Any) -> None:
-    """Positive Fractions or whole numbers, by name; ``width`` may be None.
-
-    >>> fractions(epsilon=2, width=1)
-    """
-    if width is not None:
-        values["width"] = width
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | Fraction) or value <= 0:
-            raise ParameterError(
-                f"{name!r} must be a positive Fraction (got {got(value)}).", f"Fraction({name})."
-            )
 
 
 def finite(value: Any) -> bool:

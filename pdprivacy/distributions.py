@@ -251,31 +251,6 @@ class GeneralizedNormal(Distribution):
         return np.asarray(np.where(power < FLAT, flat, whole * gammainc(order, power)))
 
 
-def log_gain(noise: GeneralizedNormal, distance: float, width: float = math.inf) -> float:
-    """Return how far ln Z may change where a centre moves by at most ``distance`` within a range ``width``.
-
-    Z(s) is the mass of the distribution around s that falls into the range. Z is a convolution of
-    log-concave functions, so ln Z is concave, and symmetric about the middle of the range: it
-    changes most from an end point, and ``ln Z(lo + d) - ln Z(lo)`` with d = min(distance, width/2)
-    bounds every change. With G(t) the mass within [0, t] this is
-    ``ln((G(d) + G(width - d)) / G(width))``; it is concave in d and grows with the width:
-    for h(r) = G(d) + G(r - d) - G(r), h'/G' = f(r - d)/f(r) - 1 is nondecreasing in r (f is
-    log-concave), so h G' <= h' G, and h/G is nondecreasing. For an open side it is
-    ``ln(1 + 2 G(d))``.
-
-    >>> round(log_gain(GeneralizedNormal.of(1, 1.0), 1.0), 6)  # ln(2 - exp(-1))
-    0.48988
-    """
-    d = min(distance, width / 2)
-    if math.isinf(width):
-        return math.log1p(2 * float(noise.half(d)))
-    if noise.p == 1:
-        near, rest, whole = (-math.expm1(-t / noise.b) for t in (d, width - d, width))
-        return math.log1p(near * rest / whole)
-    near, rest, whole = (float(noise.half(t)) for t in (d, width - d, width))
-    return math.log1p(max(near + rest - whole, 0.0) / whole)
-
-
 @dataclass(frozen=True, slots=True)
 class Stairs(Distribution):
     """The staircase distribution: stairs of one width, each lower by exp(-epsilon), broken at ``gamma``.

@@ -22,6 +22,7 @@ from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, table
 from pdprivacy.show.numbers import number_text, printable
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
+from pdprivacy.types import settle
 
 Kind: TypeAlias = Literal["float", "integer", "boolean", "category"]
 Role: TypeAlias = Literal["quasi_identifier", "sensitive", "identifier"]
@@ -127,24 +128,23 @@ class Column(_Kept):
         self._check_choice("kind", get_args(Kind))
         if self.role is not None:
             self._check_choice("role", get_args(Role), 'metadata={"dp": {"role": "sensitive"}}, or no role')
-        set_field = object.__setattr__
         ends = got(self.lower), got(self.upper)  # as they were given
-        set_field(self, "nullable", flag(self.nullable, "nullable"))
-        set_field(self, "public_bounds", flag(self.public_bounds, "public_bounds"))
+        public = flag(self.public_bounds, "public_bounds")
+        settle(self, nullable=flag(self.nullable, "nullable"), public_bounds=public)
         if self.categories is not None:
-            set_field(self, "categories", self._checked_categories(self.categories))
+            settle(self, categories=self._checked_categories(self.categories))
         if self.kind == "boolean":
             self._complete_boolean()
         for end in ("lower", "upper"):
             if (bound := getattr(self, end)) is not None:
-                set_field(self, end, self._checked_bound(bound, end))
+                settle(self, **{end: self._checked_bound(bound, end)})
         if self.bins is not None:
             edges = self._checked_bins(self.bins, ends)
             whole = self.kind == "integer"
-            set_field(self, "bins", edges)
+            settle(self, bins=edges)
             for end, edge, inwards in (("lower", edges[0], math.ceil), ("upper", edges[-1], math.floor)):
                 if getattr(self, end) is None:
-                    set_field(self, end, inwards(edge) if whole else edge)
+                    settle(self, **{end: inwards(edge) if whole else edge})
         if self.lower is not None and self.upper is not None and self.lower > self.upper:
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
@@ -229,17 +229,15 @@ class Column(_Kept):
         return labels
 
     def _complete_boolean(self) -> None:
-        set_field = object.__setattr__
         if self.categories is None:
             lower = 0 if self.lower is None else self.lower
             upper = 1 if self.upper is None else self.upper
             labels = tuple(label for label in (False, True) if lower <= label <= upper)
             if not labels:
                 raise DeclarationError(f"the bounds of the boolean column {self.name!r} must hold 0 or 1.")
-            set_field(self, "categories", labels)
+            settle(self, categories=labels)
         assert self.categories is not None
-        set_field(self, "lower", int(min(self.categories)))
-        set_field(self, "upper", int(max(self.categories)))
+        settle(self, lower=int(min(self.categories)), upper=int(max(self.categories)))
 
     def _whole(self, number: int | float, field: str) -> int:
         if number != int(number):
@@ -298,7 +296,7 @@ class Column(_Kept):
         (18.0, 65.0)
         """
         if getattr(self, "_ends", None) is None:
-            object.__setattr__(self, "_ends", self._declared_ends(method))
+            settle(self, _ends=self._declared_ends(method))
         if self.timeline is not None and method not in DATE_METHODS:
             raise DeclarationError(
                 f"{method!r} is for numbers, and column {self.name!r} holds dates.",
@@ -334,7 +332,7 @@ class Column(_Kept):
         (1, 2, 3)
         """
         if getattr(self, "_labels", None) is None:
-            object.__setattr__(self, "_labels", self._declared_labels(method))
+            settle(self, _labels=self._declared_labels(method))
         return self._labels
 
     def _declared_labels(self, method: str) -> tuple[Any, ...]:
@@ -459,7 +457,7 @@ class Domain:
     _by_name: dict[Hashable, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(items(self.columns, "columns")))
+        settle(self, columns=tuple(items(self.columns, "columns")))
         by_name: dict[Hashable, Column] = {}
         for column in self.columns:
             if not isinstance(column, Column):
@@ -473,7 +471,7 @@ class Domain:
             if column.name in by_name:
                 raise DeclarationError(f"column {column.name!r} is declared twice.")
             by_name[column.name] = column
-        object.__setattr__(self, "_by_name", by_name)
+        settle(self, _by_name=by_name)
 
     def __getitem__(self, name: Hashable) -> Column:
         """The column of this name.

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from pdprivacy.checks import whole
 from pdprivacy.errors import ParameterError, check_one_of, got, kind
 from pdprivacy.exact import decimal, decimals
+from pdprivacy.types import settle
 
 Neighbors: TypeAlias = Literal["add_remove", "replace_one"]
 Rational: TypeAlias = int | float | str | Decimal | Fraction
@@ -173,7 +174,7 @@ class Pure:
     """Zero: no slack."""
 
     def __init__(self, epsilon: Rational) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        settle(self, epsilon=positive(epsilon, "epsilon"))
 
     def times(self, count: int) -> Pure:
         """The loss of ``count`` such releases, by basic composition."""
@@ -194,8 +195,7 @@ class Approx:
     delta: Fraction
 
     def __init__(self, epsilon: Rational, delta: Rational) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", check_delta(delta))
+        settle(self, epsilon=positive(epsilon, "epsilon"), delta=check_delta(delta))
 
     def times(self, count: int) -> Approx:
         """The loss of ``count`` such releases, by basic composition."""
@@ -215,7 +215,7 @@ class ZCDP:
     rho: Fraction
 
     def __init__(self, rho: Rational) -> None:
-        object.__setattr__(self, "rho", positive(rho, "rho"))
+        settle(self, rho=positive(rho, "rho"))
 
     def times(self, count: int) -> ZCDP:
         """The loss of ``count`` such releases: rho adds up exactly (Lemma 1.7)."""

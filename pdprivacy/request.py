@@ -8,12 +8,15 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
+from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.exponential import MOST_RELEASES
+from pdprivacy.mechanism.generalized_gaussian import check_order
 from pdprivacy.mechanism.support import bounding_name
 from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Approx, Pure, Rational, loss, rational
+from pdprivacy.privacy import Approx, Pure, Rational, loss
+from pdprivacy.types import settle
 
 __all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
 
@@ -94,25 +97,30 @@ class Request:
         releases: int = 1,
     ) -> None:
         check_one_of("mechanism", mechanism, MECHANISM_NAMES)
-        if p is not None or mechanism == "generalized_gaussian":
-            p = _order(mechanism, p)
+        noise = MECHANISMS[mechanism]
+        if (p is not None) != noise.takes_order:
+            raise ParameterError(
+                "'p' is the order of generalized Gaussian noise, and needed there.",
+                'mechanism="generalized_gaussian", p=3.',
+            )
+        order = None if p is None else check_order(p)
         if bounding is not None:
             bounding = bounding_name(bounding)
         if calibration is not None:
-            _check_calibration(calibration, mechanism, bounding)
+            _check_calibration(calibration, noise, bounding)
         cost = loss(epsilon, delta)
         stated = float(cost.delta)
-        if (stated > 0) != MECHANISMS[mechanism].takes_delta(p):
-            raise _wrong_delta(mechanism, stated)
-        for name, value in (
-            ("cost", cost),
-            ("mechanism", mechanism),
-            ("p", p),
-            ("calibration", calibration),
-            ("bounding", bounding),
-            ("releases", whole(releases, "releases", 1, MOST_RELEASES)),
-        ):
-            object.__setattr__(self, name, value)
+        if (stated > 0) != noise.takes_delta(order):
+            raise _wrong_delta(noise.title, stated)
+        settle(
+            self,
+            cost=cost,
+            mechanism=mechanism,
+            p=order,
+            calibration=calibration,
+            bounding=bounding,
+            releases=whole(releases, "releases", 1, MOST_RELEASES),
+        )
 
     def with_cost(self, cost: Pure | Approx) -> Request:
         """The same noise at another cost."""
@@ -129,39 +137,26 @@ class Request:
         return loss(self.cost.epsilon / self.releases, self.cost.delta / self.releases)
 
 
-def _check_calibration(calibration: str, mechanism: str, bounding: str | None) -> None:
-    check_one_of("calibration", calibration, (*get_args(Calibration), "published"))
-    if calibration == "published":
-        if (mechanism, bounding) != ("laplace", "truncated"):
-            raise ParameterError(
-                "calibration='published' is for truncated Laplace noise.",
-                'mechanism="laplace", bounding="truncated", calibration="published".',
-            )
-    elif mechanism != "gaussian":
-        raise ParameterError(f"calibration={calibration!r} is for Gaussian noise.", 'mechanism="gaussian".')
+def _check_calibration(calibration: str, noise: type[Additive], bounding: Bounding | None) -> None:
+    offering = {name: owner for owner in MECHANISMS.values() for name in owner.calibrations}
+    check_one_of("calibration", calibration, sorted(offering))
+    owner = offering[calibration]
+    needed = owner.calibrations[calibration]
+    if noise is owner and needed in (None, bounding):
+        return
+    name, hint = owner.title, f'mechanism="{owner.name}"'
+    if needed is not None:
+        name, hint = f"{needed} {name}", f'{hint}, bounding="{needed}", calibration="{calibration}"'
+    raise ParameterError(f"calibration={calibration!r} is for {name}.", f"{hint}.")
 
 
-def _wrong_delta(mechanism: str, delta: float) -> ParameterError:
+def _wrong_delta(title: str, delta: float) -> ParameterError:
     if delta == 0:
         return ParameterError(
-            f"'delta' must be positive for {MECHANISMS[mechanism].title} (got 0).",
+            f"'delta' must be positive for {title} (got 0).",
             'pass delta=1e-6, or mechanism="laplace", which needs none.',
         )
     return ParameterError(
-        f"'delta' must be 0 for {mechanism} noise (got {delta:g}).",
+        f"'delta' must be 0 for {title} (got {delta:g}).",
         'leave delta out, or use mechanism="gaussian".',
     )
-
-
-def _order(mechanism: str, p: Rational | None) -> Fraction | None:
-    if (p is not None) != (mechanism == "generalized_gaussian"):
-        raise ParameterError(
-            "'p' is the order of generalized Gaussian noise, and needed there.",
-            'mechanism="generalized_gaussian", p=3.',
-        )
-    if p is None:
-        return None
-    order = rational(p, "p")
-    if order < 1:
-        raise ParameterError(f"'p' must be at least 1 (got {got(p)}).")
-    return order

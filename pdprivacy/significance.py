@@ -24,6 +24,7 @@ import pandas as pd
 from pdprivacy import metadata
 from pdprivacy.checks import doubles, has_hash, whole
 from pdprivacy.errors import MetadataError, ParameterError, got
+from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.types import Floats
@@ -321,7 +322,7 @@ def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Met
 
 def _deviation(mechanism: str, scale: float) -> float:
     """The standard deviation of noise; of geometric noise of a large scale, nearly."""
-    return scale if mechanism == "gaussian" else scale * math.sqrt(2)
+    return scale * MECHANISMS[mechanism].std_per_scale
 
 
 def _standard(mechanism: str, size: int, generator: np.random.Generator) -> Floats:

@@ -1,4 +1,4 @@
-"""Type aliases that several modules share."""
+"""Type aliases that several modules share, and the setter of frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -16,3 +16,12 @@ Whole: TypeAlias = Sequence[int] | Integers
 """Whole numbers of any size, or integers of 64 bits."""
 Labels: TypeAlias = Hashable | Sequence[Hashable]
 """The label of a column, or several labels."""
+
+
+def settle(frozen: object, /, **fields: object) -> None:
+    """Set fields of a frozen dataclass: what its constructor checked, or what is computed once and kept.
+
+    A constructor may accept more types than the fields have; no other place changes a frozen value.
+    """
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pdprivacy import distributions
-from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, GeneralizedNormal, log_gain
+from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, GeneralizedNormal
+from pdprivacy.mechanism.generalized_gaussian import log_gain
 from tests.support.quadratures import integral
 
 INF = math.inf

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from pdprivacy import checks
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive
+from pdprivacy.types import settle
 
 NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
 """Rational numbers, below the number of digits that Python refuses to read or write."""
@@ -51,9 +52,12 @@ class GaussianNoise:
     steps: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "multiplier", positive(self.multiplier, "multiplier"))
-        for name in ("l0_sensitivity", "steps"):
-            object.__setattr__(self, name, checks.whole(getattr(self, name), name, 1))
+        settle(
+            self,
+            multiplier=positive(self.multiplier, "multiplier"),
+            l0_sensitivity=checks.whole(self.l0_sensitivity, "l0_sensitivity", 1),
+            steps=checks.whole(self.steps, "steps", 1),
+        )
 
 
 @dataclass(frozen=True, slots=True)

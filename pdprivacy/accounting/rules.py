@@ -38,6 +38,7 @@ from pdprivacy.privacy import (
     rational,
     show,
 )
+from pdprivacy.types import settle
 
 Conversion: TypeAlias = Literal["tight", "bun_steinke"]
 
@@ -125,7 +126,7 @@ def zcdp_delta(rho: Rational, epsilon: Rational, conversion: Conversion = "tight
     return 1.0 if exponent >= 0 else min(1.0, float_up(exp_up(exponent)))
 
 
-def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight") -> Fraction:
+def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight") -> float:
     """Return the largest rho that converts to ``epsilon`` at ``delta``, rounded down by up to 1e-9 of it.
 
     `zcdp_epsilon` of the result is at most ``epsilon``. For an epsilon below 1e-6, "tight" returns the
@@ -135,9 +136,14 @@ def zcdp_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight
     ------
     ParameterError : epsilon not positive, delta not in [1e-290, 1), unknown conversion.
 
-    >>> round(float(zcdp_rho(1, 1e-6)), 5), round(float(zcdp_rho(1, 1e-6, "bun_steinke")), 5)
+    >>> round(zcdp_rho(1, 1e-6), 5), round(zcdp_rho(1, 1e-6, "bun_steinke"), 5)
     (0.02436, 0.01747)
     """
+    return float_down(largest_rho(epsilon, delta, conversion))
+
+
+def largest_rho(epsilon: Rational, delta: Rational, conversion: Conversion = "tight") -> Fraction:
+    """Return `zcdp_rho` as an exact number."""
     level, slack = _check_size(positive(epsilon, "epsilon"), "epsilon"), check_slack(delta)
     return _rho(level, slack, _check_conversion(conversion))
 
@@ -556,10 +562,8 @@ class Filter(Rule):
         part = total.delta / 2 if slack is None else rational(slack, "slack")
         if not 0 < part <= total.delta:
             raise ParameterError(f"'slack' must be in (0, {show(total.delta)}] (got {got(slack)}).")
-        object.__setattr__(self, "total", total)
-        object.__setattr__(self, "slack", check_slack(part))
-        object.__setattr__(self, "conversion", conversion)
-        object.__setattr__(self, "largest", zcdp_rho(total.epsilon, part, conversion))
+        largest = largest_rho(total.epsilon, part, conversion)
+        settle(self, total=total, slack=part, conversion=conversion, largest=largest)
 
     def holds(self, after: Spent) -> bool:
         if instance(after, Spent, "after").delta and self.slack == self.total.delta:

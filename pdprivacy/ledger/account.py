@@ -18,6 +18,7 @@ from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyEr
 from pdprivacy.exact import near
 from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
+from pdprivacy.types import settle
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
 """Losses with their counts."""
@@ -67,8 +68,7 @@ class Terms:
             raise ParameterError(f"'epsilon' must be at most 1e140 with accounting={self.accounting!r}.")
         # raises for an accounting that has no meaning for the cap
         rule = _rule(self.accounting, total)
-        for field_name, value in (("cap", cap), ("currency", name), ("rule", rule)):
-            object.__setattr__(self, field_name, value)
+        settle(self, cap=cap, currency=name, rule=rule)
 
     def to_json(self, time: datetime) -> dict[str, Any]:
         """Return the body of a record that opens a budget or declares it anew; `terms_of` reads it."""

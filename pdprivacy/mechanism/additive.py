@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
@@ -22,7 +21,7 @@ from pdprivacy.mechanism import support
 from pdprivacy.mechanism.support import Bounding, Bounds
 from pdprivacy.noise import UNBOUNDED, RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
-from pdprivacy.types import Floats, Integers, Whole
+from pdprivacy.types import Floats, Integers, Whole, settle
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
@@ -74,12 +73,20 @@ def check_probabilities(q: ArrayLike) -> Floats:
     return probabilities
 
 
-def whole_sensitivity(sensitivity: Rational) -> Fraction:
-    """Return the sensitivity of integers, a positive whole number."""
-    number = positive(sensitivity, "sensitivity")
+def whole_sensitivity(sensitivity: Rational, name: str = "sensitivity") -> Fraction:
+    """Return the sensitivity of integers, a positive whole number; ``name``: of another such argument."""
+    number = positive(sensitivity, name)
     if number.denominator != 1:
-        raise ParameterError(f"'sensitivity' must be a whole number (got {got(sensitivity)}).")
+        raise ParameterError(f"{name!r} must be a whole number (got {got(sensitivity)}).")
     return number
+
+
+def check_moves(
+    sensitivity: Rational, width: Rational | None, l0_sensitivity: int
+) -> tuple[Fraction, Fraction | None, int]:
+    """Return the sensitivity, the range and the l0 sensitivity of truncated noise, checked and exact."""
+    span = None if width is None else positive(width, "width")
+    return positive(sensitivity, "sensitivity"), span, whole(l0_sensitivity, "l0_sensitivity", 1)
 
 
 def finite_width(width: float | Fraction | None) -> float:
@@ -88,22 +95,21 @@ def finite_width(width: float | Fraction | None) -> float:
 
 
 def remembered(function: F) -> F:
-    """Return a function of exact numbers that keeps its answers and refuses numbers out of its range.
+    """Return a function of checked, exact numbers that keeps its answers.
 
-    Raises ParameterError where an argument has no hash, and where a number has no double.
+    Raises ParameterError where a number has no double.
     """
     cached = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
+    def called(*args: Any) -> Any:
         try:
-            hash((args, tuple(options.values())))
-        except TypeError:
-            pass
-        else:
-            with contextlib.suppress(ArithmeticError):
-                return cached(*args, **options)
-        raise ParameterError(f"{function.__name__!r} takes Fractions and whole numbers that doubles hold.")
+            return cached(*args)
+        except ArithmeticError:
+            raise ParameterError(
+                "The noise cannot be computed: doubles do not hold all numbers that it depends on.",
+                "'epsilon' between 1e-5 and 1e5 is always possible.",
+            ) from None
 
     return cast("F", called)
 
@@ -145,6 +151,12 @@ class Additive:
     """Whether the loss of truncated noise is known, so that bounding="truncated" is offered."""
     truncation_is_free: ClassVar[bool] = False
     """Whether truncated noise keeps the scale of unbounded noise."""
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = {}
+    """The calibrations that a release may state, each with the bounding that it is for; None for any."""
+    takes_order: ClassVar[bool] = False
+    """Whether the noise has an order ``p``."""
+    std_per_scale: ClassVar[float]
+    """The standard deviation per unit of the scale, nearly on the integers, where nothing else changes it."""
 
     epsilon: Fraction
     sensitivity: Fraction
@@ -215,7 +227,7 @@ class Additive:
         l0_sensitivity: int | None,
         **fields: Any,
     ) -> None:
-        """Set the fields to the arguments of a user, after a check of those that all mechanisms have.
+        """Set the fields: those that all mechanisms have, once checked, and ``fields`` of this one.
 
         Raises ParameterError for bounds that the mechanism or its sensitivity do not fit.
         """
@@ -233,10 +245,9 @@ class Additive:
                 )
             limits.check_sensitivity(moved, l0_sensitivity)
             limits = limits.whole() if self.integer else limits
-        fields |= {"epsilon": cost, "sensitivity": moved, "l0_sensitivity": l0_sensitivity}
-        for name, value in {**fields, "bounds": limits.stated, "bounding": limits.bounding}.items():
-            object.__setattr__(self, name, value)
-        vars(self)["limits"] = limits  # read once: the cached property is for copies
+        settle(self, epsilon=cost, sensitivity=moved, l0_sensitivity=l0_sensitivity, **fields)
+        # the bounds are read once: the cached property is for copies
+        settle(self, bounds=limits.stated, bounding=limits.bounding, limits=limits)
 
     @functools.cached_property
     def limits(self) -> Bounds:
@@ -262,11 +273,14 @@ class Additive:
     def sensitivity_in_steps(self) -> Fraction:
         """The distance of neighbours in grid steps, rounding included."""
         moved = self.sensitivity / self.grid
-        return moved if self.exact else moved + self._rounding_steps()
+        if self.exact:
+            return moved
+        return moved + (support.ROUNDING_STEPS if self._leaves_room else self.l0_sensitivity or 1)
 
-    def _rounding_steps(self) -> int:
-        """Return by how many steps rounding to a default grid may move two neighbours further apart."""
-        return (self.l0_sensitivity or 1) if self.bounding == "truncated" else support.ROUNDING_STEPS
+    @property
+    def _leaves_room(self) -> bool:
+        """Whether the sensitivity leaves room for `support.ROUNDING_STEPS`, and not for each moved number."""
+        return self.bounding != "truncated"
 
     def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
@@ -364,7 +378,7 @@ class Additive:
         int64, not negative, ``noise.UNBOUNDED`` for an open side; they may differ from number to number.
         The loss is as stated if the range ``below + above`` of every number is at most that of the
         mechanism's own bounds. The mass that truncation adds to a loss grows with the range
-        (``log_gain``), so a mechanism with one open side is valid for every range.
+        (see `GeneralizedGaussian`), so a mechanism with one open side is valid for every range.
 
         Raises
         ------
@@ -409,22 +423,23 @@ class Continuous(Additive):
     """Noise of a continuous distribution, whose values are rounded to a grid that is given or found."""
 
     whole_on_grid: ClassVar[bool] = True
-    """Whether the sensitivity must be a whole number of steps of a grid that is given."""
+    """Whether the sensitivity must be a whole number of steps of a grid that is given without ``exact``."""
 
     grid: Fraction
     exact: bool
 
-    def _set(self, *arguments: Any, **fields: Any) -> None:
-        """Set the fields, of which the grid is given or found."""
-        grid, exact = fields["grid"], fields["exact"]
-        fields["exact"] = grid is not None if exact is None else flag(exact, "exact")
-        super()._set(*arguments, **fields)
+    def _set_grid(self, grid: Rational | None, exact: bool | None) -> None:
+        """Set the grid, which is given or found, after all other fields.
+
+        Raises ParameterError for a grid that does not fit, and for noise that cannot be drawn on it.
+        """
+        on_grid = grid is not None if exact is None else flag(exact, "exact")
         if grid is None:
             step = self._default_grid()
         else:
-            whole_steps = self.exact and self.whole_on_grid
+            whole_steps = exact is None and self.whole_on_grid
             step = support.check_grid(grid, self.sensitivity if whole_steps else None)
-        object.__setattr__(self, "grid", step)
+        settle(self, grid=step, exact=on_grid)
         support.check_drawable(self.steps, self.grid)
 
     def _default_grid(self) -> Fraction:
@@ -484,8 +499,10 @@ class Continuous(Additive):
     def _check_size(self, size: int) -> None:
         """Refuse also more values than the calibration allows to be rounded."""
         super()._check_size(size)
-        most = None if self.exact else self._most_rounded()
-        if most is not None and size > most:
+        if self.exact or not self._leaves_room:
+            return
+        most = support.ROUNDING_STEPS ** (2 if self.norm == "l2" else 1)
+        if size > most and not (self.l0_sensitivity is not None and self.l0_sensitivity <= most):
             raise ParameterError(
                 f"Rounding to the grid is accounted for up to {most} values (got {size}).",
                 self._without_rounding(),
@@ -497,11 +514,6 @@ class Continuous(Additive):
             return f"{self._call('l0_sensitivity=1')} for values that share no record."
         return f"{self._call(f'grid=2**{exponent_below(self.grid)}')} for multiples of this grid."
 
-    def _most_rounded(self) -> int | None:
-        """Return how many values may be rounded; None for any number."""
-        few = self.l0_sensitivity is not None and self.l0_sensitivity <= support.ROUNDING_STEPS
-        return None if few or self.limits.bounding == "truncated" else support.ROUNDING_STEPS
-
 
 class Discrete(Additive):
     """Noise of a distribution on the integers, added to integers."""
@@ -509,10 +521,6 @@ class Discrete(Additive):
     integer = True
     grid = Fraction(1)
     exact = True
-
-    def _set(self, *arguments: Any, **fields: Any) -> None:
-        super()._set(*arguments, **fields)
-        support.check_drawable(self.steps, self.grid, integer=True)
 
     def _width(self, grid: Fraction) -> int | None:  # noqa: ARG002
         return None if self.limits.width is None else int(self.limits.width)

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy import noise
-from pdprivacy.accounting.rules import zcdp_rho
+from pdprivacy.accounting.rules import largest_rho
 from pdprivacy.checks import real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses, total
 from pdprivacy.errors import ParameterError, check_one_of
 from pdprivacy.exact import EXACT, bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
-from pdprivacy.mechanism.gaussian import Gaussian, noise_multiplier
-from pdprivacy.mechanism.support import Bounding
+from pdprivacy.mechanism.gaussian import Gaussian, exact_multiplier
+from pdprivacy.mechanism.support import Bounding, check_drawable
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Approx, Rational
 from pdprivacy.types import Floats, Integers
@@ -58,7 +58,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: int) -> f
 def _discrete_sigma(epsilon: Fraction, delta: Fraction, squared: int, l0: int) -> Fraction:
     """Return a sigma whose delta is at most ``delta`` for all shifts of `_shifts`, one of the least."""
     root = math.isqrt(squared) if l0 == 1 else math.sqrt(squared)
-    start = float(noise_multiplier(epsilon, delta)) * root
+    start = float(exact_multiplier(epsilon, delta)) * root
     if math.isinf(start):
         raise ParameterError("The noise cannot be drawn: its scale must be at most 1e290.")
     # on so fine a lattice sums and integrals differ by less than 1 / sigma**2 of sigma, and the continuous
@@ -179,6 +179,7 @@ class DiscreteGaussian(Discrete):
 
     name: ClassVar[str] = "discrete_gaussian"
     title: ClassVar[str] = "discrete Gaussian noise"
+    std_per_scale: ClassVar[float] = 1.0
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     truncatable: ClassVar[bool] = False
     delta: Fraction
@@ -203,6 +204,7 @@ class DiscreteGaussian(Discrete):
             whole_sensitivity(sensitivity)
         fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        check_drawable(self.steps, self.grid, integer=True)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         l0, exact = self.l0_sensitivity or 1, self.calibration == "exact"
@@ -219,7 +221,7 @@ class DiscreteGaussian(Discrete):
         if exact:
             scales.append(_discrete_sigma(self.epsilon, self.delta, squared, l0))
         if not whole_only:
-            rho = zcdp_rho(self.epsilon, self.delta)
+            rho = largest_rho(self.epsilon, self.delta)
             scales.append(root_above(max(moved**2, Fraction(squared)) / (2 * rho)))
         return min(scales)
 

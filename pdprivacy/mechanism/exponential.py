@@ -8,7 +8,7 @@ one record more or less is a neighbour. Then half the noise is enough.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -17,13 +17,13 @@ import numpy as np
 
 from pdprivacy.checks import flag, proportion, real, reals, whole
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.mechanism.additive import check_source, whole_sensitivity
+from pdprivacy.mechanism.additive import Additive, add, check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
 from pdprivacy.mechanism.support import FURTHEST
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest, Weights, flips
 from pdprivacy.privacy import Approx, Pure, Rational, loss, positive
-from pdprivacy.types import Floats, Integers
+from pdprivacy.types import Floats, Integers, settle
 
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
@@ -67,9 +67,12 @@ class _Selection:
     monotone: bool
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
+        settle(
+            self,
+            epsilon=positive(epsilon, "epsilon"),
+            sensitivity=positive(sensitivity, "sensitivity"),
+            monotone=flag(monotone, "monotone"),
+        )
 
     @property
     def _difference_sensitivity(self) -> Fraction:
@@ -100,6 +103,24 @@ class _Decaying(_Selection):
     def scale(self) -> float:
         """The scale of the scores."""
         return float(self.steps)
+
+    def select(self, scores: Any, source: Source) -> int:
+        """The index of a candidate, drawn exactly."""
+        raise NotImplementedError
+
+    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+        """Return the positions of ``number`` of the first candidates, selected one after the other."""
+        remaining, scores = np.arange(candidates), counts[:candidates]
+        selected = []
+        for _ in range(number):
+            best = self.select(scores, source)
+            selected.append(int(remaining[best]))
+            remaining, scores = np.delete(remaining, best), np.delete(scores, best)
+        return tuple(selected)
+
+    def below_best(self, candidates: int, number: int, level: float) -> float:
+        """Return the distance from the best score left that each of ``number`` selected ones keeps."""
+        return self.shortfall(candidates, 1 - (1 - level) / number)
 
     def times(self, count: int) -> Self:
         """The mechanism that costs an equal share of this one's loss, for ``count`` selections in a row."""
@@ -251,15 +272,12 @@ class NoisyMax(_Selection):
     """
 
     name: ClassVar[str] = "noisy_max"
+    noise: Geometric = field(init=False, repr=False, compare=False)
+    """The noise of each score."""
 
     def __init__(self, epsilon: Rational, sensitivity: Rational = 1, monotone: bool = False) -> None:
         super().__init__(epsilon, whole_sensitivity(sensitivity), monotone)
-        Geometric(self.epsilon, self._difference_sensitivity)  # noise that cannot be drawn is refused
-
-    @cached_property
-    def noise(self) -> Geometric:
-        """The noise of each score."""
-        return Geometric(self.epsilon, self._difference_sensitivity)
+        settle(self, noise=Geometric(self.epsilon, self._difference_sensitivity))
 
     @property
     def scale(self) -> float:
@@ -292,6 +310,37 @@ class NoisyMax(_Selection):
         others[1:] += np.cumsum(below[:-1], axis=0)
         others[:-1] += np.cumsum(most[:0:-1], axis=0)[::-1]
         return np.asarray((self.noise.pmf(z) * np.exp(others)).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class LargestCounts:
+    """The largest of noisy counts: any selection from a noisy histogram is post-processing.
+
+    Parameters
+    ----------
+    noise : the noise of each count, calibrated to the whole histogram.
+    sensitivity : the sensitivity of the histogram that the noise is calibrated to.
+    """
+
+    noise: Additive
+    sensitivity: float
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        return self.noise.scale
+
+    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+        """Return the positions of the largest of the first candidates, in any order of equal numbers."""
+        noisy = add(counts, Fraction(1), self.noise, source)[:candidates]
+        return tuple(np.argsort(-noisy, kind="stable")[:number].tolist())
+
+    def below_best(self, candidates: int, number: int, level: float) -> float:  # noqa: ARG002
+        """Return the distance from the best count left that each selected one keeps, however many there are.
+
+        Two candidates may change places within twice the bound of all noise at this level.
+        """
+        return 2 * self.noise.interval(1 - (1 - level) / candidates)[1]
 
 
 SELECTIONS: dict[str, type[PermuteAndFlip] | type[ExponentialMechanism]] = {
@@ -350,9 +399,14 @@ class Choosing:
                 "'delta' is for Gaussian noise, and needed there.",
                 'mechanism="noisy_max", noise="gaussian", delta=1e-6.',
             )
-        fields = {"epsilon": cost.epsilon, "delta": cost.delta, "mechanism": mechanism, "noise": noise}
-        for name, value in {**fields, "releases": releases}.items():
-            object.__setattr__(self, name, value)
+        settle(
+            self,
+            epsilon=cost.epsilon,
+            delta=cost.delta,
+            mechanism=mechanism,
+            noise=noise,
+            releases=releases,
+        )
 
     @property
     def cost(self) -> Pure | Approx:

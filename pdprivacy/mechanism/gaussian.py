@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions, real
+from pdprivacy.checks import real
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.exact import root_above, smallest
+from pdprivacy.exact import float_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.support import (
     DRAWN_BITS,
     INVERTED_BITS,
-    ROUNDING_STEPS,
     Bounding,
     check_drawable,
+    l2_on_grid,
     release_grid,
 )
 from pdprivacy.noise import Source
-from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, positive
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
     return float(ndtr(upper)) - second
 
 
-@remembered
-def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
+def noise_multiplier(epsilon: Rational, delta: Rational, calibration: Calibration = "analytic") -> float:
     """Return the standard deviation of Gaussian noise per unit of l2 sensitivity, rounded up.
 
     ``"analytic"``: the smallest one (Balle, Wang 2018, Algorithm 1). ``"classic"``:
@@ -76,13 +76,17 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     ------
     ParameterError : unknown calibration, delta zero, "classic" with epsilon of 1 or more.
 
-    >>> from fractions import Fraction
-    >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
+    >>> round(noise_multiplier(1, 1e-6), 3)
     4.225
     """
     check_one_of("calibration", calibration, get_args(Calibration))
-    fractions(epsilon=epsilon)
-    if check_delta(delta) <= 0:
+    return float_up(exact_multiplier(positive(epsilon, "epsilon"), check_delta(delta), calibration))
+
+
+@remembered
+def exact_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibration = "analytic") -> Fraction:
+    """Return `noise_multiplier` of checked numbers, exact."""
+    if not delta:
         raise ParameterError(
             "'delta' must be positive for Gaussian noise (got 0).",
             "pass delta=1e-6, or use Laplace noise, which needs none.",
@@ -161,6 +165,8 @@ class Gaussian(Continuous):
 
     name: ClassVar[str] = "gaussian"
     title: ClassVar[str] = "Gaussian noise"
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = dict.fromkeys(get_args(Calibration))
+    std_per_scale: ClassVar[float] = 1.0
     norm: ClassVar[Literal["l1", "l2"]] = "l2"
     truncation_is_free: ClassVar[bool] = True
     whole_on_grid: ClassVar[bool] = False
@@ -181,9 +187,11 @@ class Gaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        noise_multiplier(cost.epsilon, cost.delta, calibration)
-        fields = {"delta": cost.delta, "calibration": calibration, "grid": grid, "exact": exact}
+        check_one_of("calibration", calibration, get_args(Calibration))
+        exact_multiplier(cost.epsilon, cost.delta, calibration)
+        fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set_grid(grid, exact)
         if self.bounding == "truncated":  # drawn by its scale sqrt(2) sigma
             check_drawable(self.steps * Fraction(3, 2), self.grid)
 
@@ -193,7 +201,7 @@ class Gaussian(Continuous):
     @property
     def multiplier(self) -> Fraction:
         """Sigma per unit of l2 sensitivity, exact."""
-        return noise_multiplier(self.epsilon, self.delta, self.calibration)
+        return exact_multiplier(self.epsilon, self.delta, self.calibration)
 
     @classmethod
     def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
@@ -216,14 +224,12 @@ class Gaussian(Continuous):
         cost = request.each
         calibration = request.calibration or "analytic"
         assert calibration != "published"
-        share = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
-        scale = share * noise_multiplier(cost.epsilon, cost.delta, calibration)
+        multiplier = exact_multiplier(cost.epsilon, cost.delta, calibration)
+        scale = l2_on_grid(part, part.unit) * multiplier
         truncated = request.bounding == "truncated"
         grid = release_grid(part.unit, scale, INVERTED_BITS if truncated else DRAWN_BITS)
-        # rounding to a grid coarser than the unit moves each number that a record moves by a step
-        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0
         fields = {"epsilon": cost.epsilon, "delta": cost.delta, "calibration": calibration, "grid": grid}
-        return cls._for_part(part, request, sensitivity=share + rounding, **fields)
+        return cls._for_part(part, request, sensitivity=l2_on_grid(part, grid), **fields)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
@@ -241,8 +247,6 @@ class Gaussian(Continuous):
         """Return False: the loss depends on the l2 sensitivity alone."""
         return False
 
-    def _rounding_steps(self) -> int:
-        return ROUNDING_STEPS
-
-    def _most_rounded(self) -> int:
-        return ROUNDING_STEPS**2
+    @property
+    def _leaves_room(self) -> bool:
+        return True

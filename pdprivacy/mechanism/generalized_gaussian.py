@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from pdprivacy import noise
-from pdprivacy.checks import flag, fractions
-from pdprivacy.distributions import GeneralizedNormal, log_gain
+from pdprivacy.checks import flag
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import power_below, power_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
+from pdprivacy.exact import float_up, power_below, power_up, smallest
+from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
-from pdprivacy.mechanism.laplace import truncated_laplace_scale
+from pdprivacy.mechanism.laplace import exact_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, rational
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -34,16 +34,28 @@ ROUNDING = 2.0**-50
 """An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
 
 
-@remembered
+def log_gain(noise: GeneralizedNormal, distance: float, width: float = math.inf) -> float:
+    """Return kappa(distance) of the notes of `GeneralizedGaussian`: how far ln C changes within a range.
+
+    >>> round(log_gain(GeneralizedNormal.of(1, 1.0), 1.0), 6)  # ln(2 - exp(-1))
+    0.48988
+    """
+    d = min(distance, width / 2)
+    if math.isinf(width):
+        return math.log1p(2 * float(noise.half(d)))
+    near, rest, whole = (float(noise.half(t)) for t in (d, width - d, width))
+    return math.log1p(max(near + rest - whole, 0.0) / whole)
+
+
 def generalized_gaussian_scale(
-    epsilon: Fraction,
-    delta: Fraction,
-    sensitivity: Fraction,
-    p: Fraction,
-    width: Fraction | int | None = None,
+    epsilon: Rational,
+    delta: Rational,
+    sensitivity: Rational,
+    p: Rational,
+    width: Rational | None = None,
     l0_sensitivity: int = 1,
     truncated: bool = False,
-) -> Fraction:
+) -> float:
     """Return the scale b of generalized Gaussian noise of order p, rounded up.
 
     See the notes of `GeneralizedGaussian`. ``truncated``: the noise is cut off within a range ``width`` (None
@@ -53,27 +65,39 @@ def generalized_gaussian_scale(
     ------
     ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290.
 
-    >>> from fractions import Fraction
-    >>> b = generalized_gaussian_scale(Fraction(1), Fraction(1, 10**5), Fraction(1), Fraction(2))
-    >>> round(float(b) / 2**0.5, 4)
+    >>> round(generalized_gaussian_scale(1, 1e-5, 1, p=2) / 2**0.5, 4)
     4.5276
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, p=p, width=width, l0_sensitivity=l0_sensitivity)
-    flag(truncated, "truncated")
-    slack = check_delta(delta)
+    moved, span, count = check_moves(sensitivity, width, l0_sensitivity)
+    cost, order = Approx(epsilon, delta), check_order(p)
+    is_cut = flag(truncated, "truncated")
+    return float_up(exact_generalized_scale(cost.epsilon, cost.delta, order, moved, span, count, is_cut))
+
+
+@remembered
+def exact_generalized_scale(
+    epsilon: Fraction,
+    delta: Fraction,
+    p: Fraction,
+    sensitivity: Fraction,
+    width: Fraction | int | None,
+    l0_sensitivity: int,
+    truncated: bool,
+) -> Fraction:
+    """Return `generalized_gaussian_scale` of checked numbers, exact."""
     if p == 1:
         return (
-            truncated_laplace_scale(epsilon, sensitivity, width, l0_sensitivity)
+            exact_laplace_scale(epsilon, sensitivity, width, l0_sensitivity)
             if truncated
             else sensitivity / epsilon
         )
-    if slack <= 0:
+    if not delta:
         raise ParameterError(
             "'delta' must be positive for generalized Gaussian noise of order above 1 (got 0).",
             "pass delta=1e-6, or p=1, which needs none.",
         )
     least = LEAST_EPSILON * (2 if truncated else 1)
-    if not least <= epsilon < MOST or slack < LEAST_DELTA:
+    if not least <= epsilon < MOST or delta < LEAST_DELTA:
         raise ParameterError(
             f"Generalized Gaussian noise is calibrated for 'epsilon' from {float(least):g} "
             "and 'delta' from 1e-290 on."
@@ -81,7 +105,7 @@ def generalized_gaussian_scale(
     from scipy.special import gammainccinv
 
     order, eps = float(p), float(epsilon)
-    power = float(gammainccinv(1 / order, float(slack) / l0_sensitivity)) * float(SAFE)
+    power = float(gammainccinv(1 / order, float(delta) / l0_sensitivity)) * float(SAFE)
     tau = power ** (1 / order)
 
     def shift(left: float) -> float:
@@ -140,13 +164,18 @@ class GeneralizedGaussian(Continuous):
     Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
     p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
 
-    Truncated, the noise is cut off within a range, or at one side. Let kappa(d) be ln(C(lower + d) /
-    C(lower)), d at most half the range, for the mass C(s) of the noise around s within the bounds
-    (``log_gain``). ln C is concave and symmetric as for `Laplace`, so the mass within the range adds at most
-    k * kappa(sensitivity / k) to the loss. A larger loss needs e > tau b on the side away from the neighbour.
-    Let G(t) be the mass of the noise within [0, t]. With distances u and v to the bounds, the probability of
-    that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k again. At p = 1
-    the scale is `truncated_laplace_scale`.
+    Truncated, the noise is cut off within a range, or at one side. Let f be its density, G(t) its mass within
+    [0, t], and C(s) its mass around s within a range w. C is a convolution of log-concave functions, so ln C
+    is concave, and symmetric about the middle of the range: it changes most from an end, up to the middle. A
+    move by d changes it by at most kappa(d) = ln((G(d') + G(w - d')) / G(w)) with d' = min(d, w / 2); at an
+    open side this is ln(1 + 2 G(d)). As kappa is concave, the mass within the range adds at most
+    k * kappa(sensitivity / k) to the loss. kappa grows with w, so that an open side covers every range: for
+    h(w) = G(d) + G(w - d) - G(w), h'/G' = f(w - d) / f(w) - 1 is nondecreasing, so h G' <= h' G, and h/G is
+    nondecreasing.
+
+    A larger loss needs e > tau b on the side away from the neighbour. With distances u and v to the bounds,
+    the probability of that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k
+    again. At p = 1 the scale is `truncated_laplace_scale`.
 
     Clamping is post-processing and costs nothing.
 
@@ -162,6 +191,7 @@ class GeneralizedGaussian(Continuous):
 
     name: ClassVar[str] = "generalized_gaussian"
     title: ClassVar[str] = "generalized Gaussian noise"
+    takes_order: ClassVar[bool] = True
     delta: Fraction
     p: Fraction
 
@@ -179,12 +209,13 @@ class GeneralizedGaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        fields = {"delta": cost.delta, "p": _order(p), "grid": grid, "exact": exact}
+        fields = {"delta": cost.delta, "p": check_order(p)}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set_grid(grid, exact)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
-        return generalized_gaussian_scale(self.epsilon, self.delta, moved, self.p, width, l0, truncated)
+        return exact_generalized_scale(self.epsilon, self.delta, self.p, moved, width, l0, truncated)
 
     def _default_grid(self) -> Fraction:
         if self.p == 1:
@@ -192,8 +223,9 @@ class GeneralizedGaussian(Continuous):
         plain = self._scale(self.sensitivity, self.limits.width)
         return power_below(min(self.sensitivity, plain)) / (1 << GRID_BITS)
 
-    def _rounding_steps(self) -> int:
-        return super()._rounding_steps() if self.p == 1 else self.l0_sensitivity or 1
+    @property
+    def _leaves_room(self) -> bool:
+        return self.p == 1 and super()._leaves_room
 
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:
@@ -204,9 +236,9 @@ class GeneralizedGaussian(Continuous):
     def calibrate(cls, part: Part, request: Request) -> Self:
         """Generalized Gaussian noise for a part of a release."""
         assert request.p is not None
-        cost, p = request.each, _order(request.p)
+        cost, p = request.each, request.p
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
-        scale = generalized_gaussian_scale(epsilon, delta, part.l1 * part.unit, p, None, part.l0)
+        scale = exact_generalized_scale(epsilon, delta, p, part.l1 * part.unit, None, part.l0, False)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
         fields = {"epsilon": epsilon, "delta": delta, "p": p, "grid": grid}
@@ -222,9 +254,6 @@ class GeneralizedGaussian(Continuous):
         """Whether `sample` takes one number: the loss depends on ``l0_sensitivity``, which is not stated."""
         return self.l0_sensitivity is None and (self.p > 1 or self.limits.bounding == "truncated")
 
-    def _most_rounded(self) -> int | None:
-        return super()._most_rounded() if self.p == 1 else None
-
     def _noise(self, size: int, source: Source) -> Integers:
         if self.p == 1:
             return noise.discrete_laplace(self.steps, size, source)
@@ -237,7 +266,7 @@ class GeneralizedGaussian(Continuous):
         return noise.generalized_normal(self.p, power_up(self.steps, self.p), below, above, source)
 
 
-def _order(p: Rational) -> Fraction:
+def check_order(p: Rational) -> Fraction:
     """Return the order as an exact number; refuse one that noise cannot have."""
     order = rational(p, "p")
     if not 1 <= order <= MOST_ORDER:

@@ -9,14 +9,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions
 from pdprivacy.distributions import DiscreteLaplace
-from pdprivacy.exact import smallest
-from pdprivacy.mechanism.additive import SAFE, Discrete, remembered, whole_sensitivity
-from pdprivacy.mechanism.laplace import truncated_laplace_scale
+from pdprivacy.exact import float_up, smallest
+from pdprivacy.mechanism.additive import SAFE, Discrete, check_moves, remembered, whole_sensitivity
+from pdprivacy.mechanism.laplace import exact_laplace_scale
 from pdprivacy.mechanism.support import Bounding, check_drawable
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Rational
+from pdprivacy.privacy import Rational, positive
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -24,26 +23,34 @@ if TYPE_CHECKING:
     from pdprivacy.statistic import Part
 
 
-@remembered
 def truncated_geometric_scale(
-    epsilon: Fraction, sensitivity: int, width: int | None = None, l0_sensitivity: int = 1
-) -> Fraction:
+    epsilon: Rational, sensitivity: Rational = 1, width: Rational | None = None, l0_sensitivity: int = 1
+) -> float:
     """Return the scale b at which geometric noise truncated to a range of ``width`` loses ``epsilon``.
 
-    See the notes of `Geometric`. Beyond the middle of the range the continuous bound is used
+    It is rounded up. ``sensitivity`` and ``width`` are whole numbers; ``width`` is None for an open side. See
+    the notes of `Geometric`. Beyond the middle of the range the continuous bound is used
     (`truncated_laplace_scale`), which is larger.
 
     >>> import math
-    >>> from fractions import Fraction
-    >>> b = truncated_geometric_scale(Fraction(1), 1)  # one open side: (1 + r) / r - r = e
+    >>> b = truncated_geometric_scale(1, 1)  # one open side: (1 + r) / r - r = e
     >>> r = math.exp(-1 / b)
     >>> round((1 + r) / r - r, 6)
     2.718282
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
-    each, moved = float(epsilon) / l0_sensitivity, sensitivity / l0_sensitivity
+    span = None if width is None else whole_sensitivity(width, "width")
+    moved, span, count = check_moves(whole_sensitivity(sensitivity), span, l0_sensitivity)
+    return float_up(exact_geometric_scale(positive(epsilon, "epsilon"), moved, span, count))
+
+
+@remembered
+def exact_geometric_scale(
+    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None, l0_sensitivity: int
+) -> Fraction:
+    """Return `truncated_geometric_scale` of checked numbers, exact."""
+    each, moved = float(epsilon) / l0_sensitivity, float(sensitivity / l0_sensitivity)
     if width is not None and 2 * moved > width:
-        return truncated_laplace_scale(epsilon, Fraction(sensitivity), width + 1, l0_sensitivity)
+        return exact_laplace_scale(epsilon, sensitivity, width + 1, l0_sensitivity)
 
     def loses_less(b: float) -> bool:
         # C(lower + d) / C(lower) - 1 = r (1 - r^d) (1 - r^(width-d)) / (1 - r^(width+1)), to all digits
@@ -100,6 +107,7 @@ class Geometric(Discrete):
 
     name: ClassVar[str] = "geometric"
     title: ClassVar[str] = "geometric noise"
+    std_per_scale: ClassVar[float] = math.sqrt(2)
 
     def __init__(
         self,
@@ -111,13 +119,13 @@ class Geometric(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         self._set(epsilon, whole_sensitivity(sensitivity), bounds, bounding, l0_sensitivity)
+        check_drawable(self.steps, self.grid, integer=True)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated":
             return moved / self.epsilon
         check_drawable(moved / self.epsilon, self.grid, integer=True)
-        width = None if width is None else int(width)
-        return truncated_geometric_scale(self.epsilon, int(moved), width, self.l0_sensitivity or 1)
+        return exact_geometric_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)
 
     @classmethod
     def calibrate(cls, part: Part, request: Request) -> Self:

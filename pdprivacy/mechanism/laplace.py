@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, check_one_of
-from pdprivacy.exact import rounded_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
+from pdprivacy.exact import float_up, rounded_up, smallest
+from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
 from pdprivacy.noise import Source
-from pdprivacy.privacy import Pure, Rational
+from pdprivacy.privacy import Pure, Rational, positive
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -24,57 +24,77 @@ if TYPE_CHECKING:
     from pdprivacy.statistic import Part
 
 
-@remembered
+WIDEST = Fraction(2**1000)
+"""A range that no noise crosses."""
+
+
+def laplace_gain(b: float, distance: float, width: float) -> float:
+    """Return ``ln(C(lower + distance) / C(lower))`` of the notes of `Laplace`, for the scale ``b``.
+
+    ``width``: the range within the bounds, infinite for an open side. No difference cancels.
+
+    >>> round(laplace_gain(1.0, 1.0, math.inf), 6)  # ln(2 - exp(-1))
+    0.48988
+    """
+    near, rest, whole = (-math.expm1(-t / b) for t in (distance, width - distance, width))
+    return math.log1p(near * rest / whole)
+
+
 def truncated_laplace_loss(
-    scale: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
-) -> Fraction:
+    scale: Rational, sensitivity: Rational, width: Rational | None = None, l0_sensitivity: int = 1
+) -> float:
     """Return the privacy loss of truncated Laplace noise of a given scale, rounded up.
 
     ``sensitivity / scale + k * ln(C(lower + d) / C(lower))``, k the l0 sensitivity, d = sensitivity / k; see
     the notes of `Laplace`. ``width``: the range within the bounds, None for an open side.
 
-    >>> from fractions import Fraction
-    >>> round(float(truncated_laplace_loss(Fraction(1), Fraction(1))), 3)  # not the 1 of sensitivity / scale
+    >>> round(truncated_laplace_loss(1, 1), 3)  # not the 1 of sensitivity / scale
     1.49
     """
-    fractions(scale=scale, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
-    whole = finite_width(width) / float(scale)
-    moved = min(float(Fraction(sensitivity) / l0_sensitivity / scale), whole)
-    # the gain of the range is ln Z at the moved place itself, also beyond the middle
-    near, rest = -math.expm1(-moved), -math.expm1(moved - whole)
-    gain = math.log1p(near * rest / -math.expm1(-whole))
-    return rounded_up(Fraction(sensitivity) / scale + l0_sensitivity * Fraction(gain) * SAFE, 10)
-
-
-WIDEST = Fraction(2**1000)  # a range that no noise gets across
+    return float_up(
+        exact_laplace_loss(positive(scale, "scale"), *check_moves(sensitivity, width, l0_sensitivity))
+    )
 
 
 @remembered
-def truncated_laplace_scale(
-    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None = None, l0_sensitivity: int = 1
+def exact_laplace_loss(
+    scale: Fraction, sensitivity: Fraction, width: Fraction | int | None, l0_sensitivity: int
 ) -> Fraction:
+    """Return `truncated_laplace_loss` of checked numbers, exact."""
+    whole = finite_width(width) / float(scale)
+    moved = min(float(sensitivity / l0_sensitivity / scale), whole)
+    gain = laplace_gain(1.0, moved, whole)
+    return rounded_up(sensitivity / scale + l0_sensitivity * Fraction(gain) * SAFE, 10)
+
+
+def truncated_laplace_scale(
+    epsilon: Rational, sensitivity: Rational, width: Rational | None = None, l0_sensitivity: int = 1
+) -> float:
     """Return the scale at which truncated Laplace noise loses ``epsilon``, rounded up.
 
     It solves `truncated_laplace_loss` = epsilon; with an open side (``width`` None) this is
     ``sensitivity / (k * ln((1 + exp(epsilon / k)) / 2))``. ``sensitivity`` and ``width`` are in one unit,
     which is that of the result.
 
-    >>> from fractions import Fraction
-    >>> round(float(truncated_laplace_scale(Fraction(1), Fraction(1))), 2)
+    >>> round(truncated_laplace_scale(1, 1), 2)
     1.61
     """
-    fractions(epsilon=epsilon, sensitivity=sensitivity, width=width, l0_sensitivity=l0_sensitivity)
+    return float_up(
+        exact_laplace_scale(positive(epsilon, "epsilon"), *check_moves(sensitivity, width, l0_sensitivity))
+    )
+
+
+@remembered
+def exact_laplace_scale(
+    epsilon: Fraction, sensitivity: Fraction, width: Fraction | int | None, l0_sensitivity: int
+) -> Fraction:
+    """Return `truncated_laplace_scale` of checked numbers, exact."""
     each = float(epsilon) / l0_sensitivity
     # the open-sided solution, without overflow or cancellation
     y = math.log1p(math.expm1(each) / 2) if each < 30 else each - math.log(2) + math.log1p(math.exp(-each))
     if width is not None:
         ratio = max(float(min(Fraction(width) * l0_sensitivity / sensitivity, WIDEST)), 1.0)
-
-        def loses_less(b: float) -> bool:
-            gain = math.expm1(-1 / b) * math.expm1((1 - ratio) / b) / -math.expm1(-ratio / b)
-            return 1 / b + math.log1p(gain) <= each
-
-        y = 1 / smallest(loses_less)
+        y = 1 / smallest(lambda b: 1 / b + laplace_gain(b, 1.0, ratio) <= each)
     return sensitivity / l0_sensitivity / Fraction(y) * SAFE
 
 
@@ -101,7 +121,8 @@ class Laplace(Continuous):
     l0_sensitivity : the number of entries in which two neighbours may differ, by ``sensitivity`` in all.
         Truncated noise needs it for more than one value: 1 for cells that share no record.
     exact : whether values must be multiples of the grid, by default of one that is given alone; else they
-        are rounded to it.
+        are rounded to it. With ``exact=True``, ``sensitivity`` need not be a multiple of a given grid: it
+        bounds the distances of values, which are.
 
     Attributes
     ----------
@@ -151,6 +172,8 @@ class Laplace(Continuous):
 
     name: ClassVar[str] = "laplace"
     title: ClassVar[str] = "Laplace noise"
+    calibrations: ClassVar[Mapping[str, Bounding | None]] = {"published": "truncated"}
+    std_per_scale: ClassVar[float] = math.sqrt(2)
     calibration: Literal["published"] | None
 
     def __init__(
@@ -171,13 +194,13 @@ class Laplace(Continuous):
                 "calibration='published' is for bounding='truncated'.",
                 "leave calibration out: without truncation the plain scale is right.",
             )
-        fields = {"grid": grid, "exact": exact, "calibration": calibration}
-        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, calibration=calibration)
+        self._set_grid(grid, exact)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         if self.limits.bounding != "truncated" or self.calibration == "published":
             return moved / self.epsilon
-        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)
+        return exact_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)
 
     @property
     def loss(self) -> Pure:
@@ -186,7 +209,7 @@ class Laplace(Continuous):
             return Pure(self.epsilon)
         width = self.limits.steps(self.grid)
         return Pure(
-            truncated_laplace_loss(self.steps, self.sensitivity_in_steps, width, self.l0_sensitivity or 1)
+            exact_laplace_loss(self.steps, self.sensitivity_in_steps, width, self.l0_sensitivity or 1)
         )
 
     @classmethod

@@ -17,7 +17,7 @@ from pdprivacy.mechanism.support import GRID_BITS, Bounding, check_drawable, sen
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import WIDEST
 from pdprivacy.privacy import Rational, positive, rational
-from pdprivacy.types import Integers
+from pdprivacy.types import Integers, settle
 
 if TYPE_CHECKING:
     from pdprivacy.request import Request
@@ -98,8 +98,8 @@ class Staircase(Continuous):
         share = _least_error(positive(epsilon, "epsilon")) if gamma is None else rational(gamma, "gamma")
         if not 0 < share < 1:
             raise ParameterError(f"'gamma' must be strictly between 0 and 1 (got {got(gamma)}).")
-        fields = {"grid": grid, "exact": exact, "gamma": share}
-        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
+        self._set(epsilon, sensitivity, bounds, bounding, l0_sensitivity, gamma=share)
+        self._set_grid(grid, exact)
         if (self.l0_sensitivity or 1) > 1:
             raise ParameterError(
                 "Staircase noise is for neighbours that differ in one number "
@@ -107,13 +107,14 @@ class Staircase(Continuous):
                 "Laplace noise, whose loss adds up to epsilon however a shift is spread.",
             )
         check_drawable(Fraction(self.step), self.grid)
-        object.__setattr__(self, "gamma", self.step / self.stair)
+        settle(self, gamma=self.step / self.stair)  # as drawn, in whole steps of the grid
 
     def _default_grid(self) -> Fraction:
         return power_below(Fraction(self.gamma) * self.sensitivity) / (1 << GRID_BITS)
 
-    def _rounding_steps(self) -> int:
-        return 1
+    @property
+    def _leaves_room(self) -> bool:
+        return False  # one number moves
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:  # noqa: ARG002
         stair = math.ceil(moved)
@@ -161,9 +162,6 @@ class Staircase(Continuous):
     def takes_one(self) -> bool:
         """Whether `sample` takes one number only: ``l0_sensitivity`` is not stated."""
         return self.l0_sensitivity is None
-
-    def _most_rounded(self) -> None:
-        """Return None: one number moves, for which a step of rounding is allowed."""
 
     def _noise(self, size: int, source: Source) -> Integers:
         return noise.staircase(self.epsilon, self.stair, self.step, size, source)

@@ -3,12 +3,16 @@
 Grid. Noise is a whole number of grid steps and is added to whole numbers of them, exactly, before anything
 becomes a double: a double that had been rounded before the noise came would have another sensitivity.
 
-Values on the grid have the stated sensitivity. Other values are rounded to the grid first, which moves each
-number that a record changes by up to one more step. If a record changes k numbers, the l1 sensitivity grows
-by at most ``k * grid``, and the l2 sensitivity by at most ``sqrt(k) * grid``. Every mechanism calibrates its
-noise for the larger sensitivity. In a release, k is the l0 sensitivity of the part (`sensitivity_on_grid`).
-A mechanism that is used directly takes the stated k, or leaves room for the `ROUNDING_STEPS` steps of the
-default grid.
+Values on the grid have the stated sensitivity. Other values are rounded to the nearest multiple first, which
+moves a number by at most half a step, however ties are broken. Two numbers that are d apart are then at most
+d + 1 steps apart: a whole number, so at most floor(d) + 1. If a record changes k numbers, the l1 sensitivity
+grows by at most ``k * grid``, and the l2 sensitivity by at most ``sqrt(k) * grid``. Every mechanism
+calibrates its noise for the larger sensitivity.
+
+In a release, k is the l0 sensitivity of the part. The grid divides its unit, and nothing is rounded, unless
+the noise is so large that the grid is coarser: then whole steps are counted (`sensitivity_on_grid`,
+`l2_on_grid`). A mechanism that is used directly adds the stated k to the sensitivity in steps, or leaves room
+for `ROUNDING_STEPS`: its default grid is at most 2**-20 of the sensitivity, where whole steps gain nothing.
 
 Bounds. There are two ways of keeping a released number within declared bounds, after Liu (2019), "Statistical
 properties of sanitized results from differentially private Laplace mechanism with univariate
@@ -37,10 +41,10 @@ from numpy.typing import ArrayLike
 
 from pdprivacy.checks import reals
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two
+from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two, root_above
 from pdprivacy.noise.choice import WIDEST
 from pdprivacy.privacy import Rational, rational
-from pdprivacy.types import Floats, Integers, Whole
+from pdprivacy.types import Floats, Integers, Whole, settle
 
 if TYPE_CHECKING:
     from pdprivacy.statistic import Part
@@ -87,6 +91,12 @@ def sensitivity_on_grid(part: Part, grid: Fraction, truncated: bool) -> Fraction
         # clamped to the grid within its bounds first, the number moves no further than they are apart
         return min(coarse, max((part.upper - part.lower) // grid, 1) * grid)
     return coarse
+
+
+def l2_on_grid(part: Part, grid: Fraction) -> Fraction:
+    """Return the l2 sensitivity of the part over the root of its weight, on a grid as above."""
+    moved = root_above(Fraction(part.l2_squared) / part.weight) * part.unit
+    return moved if grid <= part.unit else moved + part.l0 * grid * root_above(1 / part.weight)
 
 
 def check_grid(grid: Rational, sensitivity: Fraction | None) -> Fraction:
@@ -240,7 +250,7 @@ class Bounds:
     bounding: Bounding | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounding", bounding_name(self.bounding))
+        settle(self, bounding=bounding_name(self.bounding))
 
     @classmethod
     def of(cls, bounds: Any, bounding: Any) -> Bounds:

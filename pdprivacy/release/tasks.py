@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -16,17 +16,17 @@ from pdprivacy.accounting import Event, Events, GaussianNoise
 from pdprivacy.errors import ParameterError, TableTooLargeError
 from pdprivacy.mechanism import MECHANISMS, ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.additive import Additive, add, add_within
-from pdprivacy.mechanism.exponential import SELECTIONS, Choosing
+from pdprivacy.mechanism.exponential import SELECTIONS, Choosing, LargestCounts
 from pdprivacy.noise import Source
 from pdprivacy.noise.choice import Rest
 from pdprivacy.privacy import Approx, Pure
 from pdprivacy.release.spec import MAX_CELLS, Price, Task
-from pdprivacy.request import Bounding, Request
+from pdprivacy.request import Bounding, MechanismName, Request
 from pdprivacy.statistic import Clusters, LabelScores, Medians, Noisy, Part, Quantile, Ranks, Read, Statistic
 from pdprivacy.types import Integers, Whole
 
 Choice: TypeAlias = LabelScores | Quantile
-ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | Additive
+ChoiceMechanism: TypeAlias = PermuteAndFlip | ExponentialMechanism | LargestCounts
 Selected: TypeAlias = list[tuple[int, ...]]
 
 HARDLY = 100 * math.log(2)
@@ -225,10 +225,13 @@ class Selections(Task):
         if isinstance(choice, LabelScores):
             groups = choice.tables(exact)
             return [
-                tuple(label for counts in groups for label in _best(choice, mechanism, counts, source))
+                tuple(
+                    label
+                    for counts in groups
+                    for label in mechanism.best(counts, choice.candidates, choice.count, source)
+                )
                 for _ in range(self.choosing.releases)
             ]
-        assert isinstance(mechanism, ExponentialMechanism)
         steps = [
             _ranked(choice, mechanism, ranks, self.choosing.releases, source)
             for ranks in choice.tables(exact)
@@ -246,18 +249,19 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
     Raises ParameterError where a mechanism does not fit.
     """
     share = choosing.each
-    if choosing.drawn in ("geometric", "gaussian"):
+    if choosing.drawn in MECHANISMS:
         if not all(isinstance(choice, LabelScores) for choice in choices):
             raise ParameterError("Noisy counts are for labels.", 'mechanism="exponential".')
         parts = tuple(choice.counts for choice in choices if isinstance(choice, LabelScores))
         request = Request(
             choosing.cost.epsilon,
             choosing.cost.delta,
-            mechanism="gaussian" if choosing.drawn == "gaussian" else "geometric",
+            mechanism=cast("MechanismName", choosing.drawn),
             releases=choosing.releases,
         )
-        noisy = calibrate(parts, request)
-        return noisy, events(parts, noisy, request)
+        noises = calibrate(parts, request)
+        largest = map(LargestCounts, noises, map(sensitivity_of, parts, noises))
+        return tuple(largest), events(parts, noises, request)
     mechanisms, event_counts = [], []
     for choice in choices:
         times = choice.count if isinstance(choice, LabelScores) else 1
@@ -266,25 +270,6 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
         mechanisms.append(mechanism)
         event_counts.append((Event(mechanism.loss), times * choosing.releases))
     return tuple(mechanisms), tuple(event_counts)
-
-
-def _best(
-    choice: LabelScores, mechanism: ChoiceMechanism, counts: Integers, source: Source
-) -> tuple[int, ...]:
-    """Return the positions of the selected labels; null is never selected."""
-    size = choice.candidates
-    if not isinstance(mechanism, PermuteAndFlip | ExponentialMechanism):
-        # any selection from a noisy histogram is post-processing, in any order of equal numbers
-        noisy = add(counts, choice.counts.unit, mechanism, source)[:size]
-        return tuple(np.argsort(-noisy, kind="stable")[: choice.count].tolist())
-    remaining = np.arange(size)
-    scores = counts[:size]
-    selected = []
-    for _ in range(choice.count):
-        best = mechanism.select(scores, source)
-        selected.append(int(remaining[best]))
-        remaining, scores = np.delete(remaining, best), np.delete(scores, best)
-    return tuple(selected)
 
 
 def _ranked(

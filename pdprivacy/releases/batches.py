@@ -31,8 +31,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.exact import next_down, rounded_up
 from pdprivacy.hints import with_hints
-from pdprivacy.mechanism import noise_multiplier
-from pdprivacy.mechanism.gaussian import LEAST_EPSILON
+from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
@@ -475,7 +474,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
         cost = loss(Fraction(repr(epsilon)), slack)
         if secret is not None and inward:
             cost = secret.cost_of_whole(cost)
-        noise = GaussianNoise(noise_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
+        noise = GaussianNoise(exact_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
         ((counted, count),) = rule.counted(cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)
 

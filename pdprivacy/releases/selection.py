@@ -13,7 +13,6 @@ from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.exact import EXACT
-from pdprivacy.mechanism import ExponentialMechanism, PermuteAndFlip
 from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
@@ -34,7 +33,7 @@ from pdprivacy.release.spec import (
     weights_of,
     with_keywords,
 )
-from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections, sensitivity_of
+from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.request import Request
 from pdprivacy.statistic import LabelScores, Quantile, ladder, quantile_bits, share, weight_of
 from pdprivacy.types import Labels
@@ -526,21 +525,13 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
     numbers beyond all records, and the step and the width of the grid of its values.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
-    error: dict[str, Any] = {}
-    if isinstance(mechanism, ExponentialMechanism | PermuteAndFlip):
-        sensitivity = float(choice.sensitivity) * unit
-        count = choice.count if isinstance(choice, LabelScores) else 1
-        error["below_best"] = mechanism.shortfall(choice.candidates, 1 - (1 - LEVEL) / count) * unit
-    else:
-        assert isinstance(choice, LabelScores)
-        sensitivity = sensitivity_of(choice.counts, mechanism)
-        # a bound of all noise at this level; two candidates may change places within twice the bound
-        error["below_best"] = 2 * mechanism.interval(1 - (1 - LEVEL) / choice.candidates)[1]
+    count = choice.count if isinstance(choice, LabelScores) else 1
+    error: dict[str, Any] = {"below_best": mechanism.below_best(choice.candidates, count, LEVEL) * unit}
     if isinstance(choice, Quantile) and choice.end is not None:
         error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.rank_is_limited(mechanism.scale)
         error["step"] = choice.quantity.grid
         error["widest"] = choice.quantity.upper - choice.quantity.lower
-    return sensitivity, mechanism.scale * unit, error
+    return float(mechanism.sensitivity) * unit, mechanism.scale * unit, error
 
 
 def _names(choices: Sequence[Choice]) -> list[str]:

@@ -20,7 +20,7 @@ from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
 from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings
 from pdprivacy.risk.likelihood import SizeModel, Sizes, checked_alpha, size_distribution
 from pdprivacy.risk.monte_carlo import Attack, Measure, Simulated, simulate
-from pdprivacy.types import Floats, Integers
+from pdprivacy.types import Floats, Integers, settle
 
 Method: TypeAlias = Literal["exact", "published", "monte_carlo"]
 
@@ -165,7 +165,7 @@ class RiskMeasure:
         check_one_of("sizes", self.sizes, get_args(SizeModel))
         check_one_of("attack", self.attack, get_args(Attack))
         flag(self.partial, "partial"), flag(self.zero_truncated, "zero_truncated")
-        object.__setattr__(self, "threshold", real(self.threshold, "threshold"))
+        settle(self, threshold=real(self.threshold, "threshold"))
         if self.attack != "homogeneity":
             if self.method != "monte_carlo" and (self.measure != "local" or self.method == "published"):
                 raise ParameterError(

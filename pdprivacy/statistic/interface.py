@@ -17,7 +17,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.types import Floats, Integers, Whole
+from pdprivacy.types import Floats, Integers, Whole, settle
 
 Terms: TypeAlias = tuple[int, int, Fraction]  # the least and the most that a record adds, and their unit
 Bounds: TypeAlias = tuple[Fraction | None, Fraction | None]
@@ -95,22 +95,22 @@ class Quantity:
         before, shift = (0.0, zero - center) if rides else (center, zero)
         shifted = zero, (lower - before) + shift, (upper - before) + shift
         anchor, low, high = struct.unpack("3q", struct.pack("3d", *shifted))
-        for name, field in (
-            ("column", column),
-            ("lower", float(lower)),
-            ("upper", float(upper)),
-            ("center", center),
-            ("grid", grid),
-            ("zero", zero),
-            ("before", before),
-            ("shift", shift),
-            ("anchor", anchor),
-            ("low", low - anchor),
-            ("high", high - anchor),
-            ("unit", Fraction(grid)),
-            ("label", label),
-        ):
-            object.__setattr__(self, name, field)
+        settle(
+            self,
+            column=column,
+            lower=float(lower),
+            upper=float(upper),
+            center=center,
+            grid=grid,
+            zero=zero,
+            before=before,
+            shift=shift,
+            anchor=anchor,
+            low=low - anchor,
+            high=high - anchor,
+            unit=Fraction(grid),
+            label=label,
+        )
 
     @property
     def weighs(self) -> bool:

@@ -33,7 +33,7 @@ from pdprivacy.statistic.interface import (
     part_of_sums,
 )
 from pdprivacy.statistic.sums import Layout, mean_of, side_by_side
-from pdprivacy.types import Floats, Whole
+from pdprivacy.types import Floats, Whole, settle
 
 
 def weight_of(column: Column, method: str, *, bits: int = SUM_BITS) -> Quantity:
@@ -229,8 +229,7 @@ class WeightedCells(Statistic):
     offsets = (0.0,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", self.scope.row_bounds()[1])
-        object.__setattr__(self, "scope", replace(self.scope, rows=None))
+        settle(self, most=self.scope.row_bounds()[1], scope=replace(self.scope, rows=None))
 
     @property
     def keys(self) -> tuple[Column, ...]:

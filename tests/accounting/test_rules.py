@@ -30,6 +30,7 @@ from pdprivacy.accounting import (
     zcdp_of,
     zcdp_rho,
 )
+from pdprivacy.accounting.rules import largest_rho
 from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, PrivacyError
 from pdprivacy.mechanism.gaussian import gaussian_delta
 
@@ -264,7 +265,7 @@ def test_a_refusal_leaves_room_for_less():
 
 def test_a_cap_in_epsilon_converts_to_the_largest_rho():
     enforced = rule("zcdp", Approx(1, 1e-6))
-    rho = zcdp_rho(1, 1e-6)
+    rho = largest_rho(1, 1e-6)
     assert enforced.fits(Spent(), ZCDP(rho))
     assert not enforced.fits(Spent(), ZCDP(rho * (1 + Fraction(1, 10**20))))
     assert zcdp_epsilon(rho, 1e-6) <= 1
@@ -624,7 +625,8 @@ def test_bad_arguments_of_conversions_are_named(call, message):
 @pytest.mark.parametrize("epsilon", ["1e-280", "1e-200", "1e-20", "1e-12", "1e-7", "1e-6", "1e-5"])
 @pytest.mark.parametrize("delta", ["1e-200", "1e-6", "0.5"])
 def test_rho_of_a_tiny_epsilon_is_never_too_large(epsilon, delta):
-    rho = zcdp_rho(epsilon, delta)
+    rho = largest_rho(epsilon, delta)
     assert rho > 0
+    assert 0 <= zcdp_rho(epsilon, delta) <= rho
     assert zcdp_epsilon(rho, delta) <= float(Fraction(epsilon)) * (1 + 1e-15)
-    assert zcdp_rho(epsilon, delta, "bun_steinke") <= rho
+    assert largest_rho(epsilon, delta, "bun_steinke") <= rho

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from pdprivacy import Approx, Pure, noise
-from pdprivacy.distributions import GeneralizedNormal, log_gain
+from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.mechanism import (
     Gaussian,
     GeneralizedGaussian,
@@ -29,6 +29,9 @@ from pdprivacy.mechanism import (
     truncated_laplace_loss,
     truncated_laplace_scale,
 )
+from pdprivacy.mechanism.gaussian import exact_multiplier
+from pdprivacy.mechanism.generalized_gaussian import exact_generalized_scale, log_gain
+from pdprivacy.mechanism.laplace import exact_laplace_loss
 from tests.support.divergences import hockey_stick
 
 EPSILONS = [Fraction(1, 1000), Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(10)]
@@ -577,16 +580,16 @@ def test_default_grids_cover_a_step_for_each_number_that_moves(kind, moves):
     epsilon, delta = mechanism.epsilon, getattr(mechanism, "delta", 0)
     if kind == "published":
         assert mechanism.steps == moved / epsilon
-        assert mechanism.loss.epsilon == truncated_laplace_loss(mechanism.steps, moved, width, moves)
+        assert mechanism.loss.epsilon == exact_laplace_loss(mechanism.steps, moved, width, moves)
     elif mechanism.name == "laplace":
-        stated = truncated_laplace_loss(mechanism.steps, moved, width, moves)
+        stated = exact_laplace_loss(mechanism.steps, moved, width, moves)
         assert epsilon * (1 - Fraction(1, 2**20)) <= stated <= epsilon
     elif mechanism.name == "gaussian":
         moved = mechanism.sensitivity / mechanism.grid + 2**10  # the l2 norm of 2**20 steps
-        assert mechanism.steps == moved * noise_multiplier(epsilon, delta)
+        assert mechanism.steps == moved * exact_multiplier(epsilon, delta)
     else:
-        assert mechanism.steps == generalized_gaussian_scale(
-            epsilon, delta, moved, Fraction(3), width, moves, True
+        assert mechanism.steps == exact_generalized_scale(
+            epsilon, delta, Fraction(3), moved, width, moves, True
         )
 
 

@@ -12,6 +12,7 @@ import pytest
 from pdprivacy import Pure
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Geometric, truncated_geometric_scale, truncated_laplace_scale
+from pdprivacy.mechanism.geometric import exact_geometric_scale
 from tests.support.statistics import Distribution, accepts_only, discrete
 
 EPSILONS = [Fraction(10) ** k for k in range(-5, 6)]
@@ -165,7 +166,7 @@ def test_a_call_that_does_not_fit_is_refused(arguments, text):
 def test_tiny_losses_are_kept_to_all_digits(epsilon):
     """Against exact rational series of the exponentials and the logarithm."""
     for moves, total in ((1, 1), (2, 2), (7, 7)):
-        b = truncated_geometric_scale(Fraction(epsilon), total, None, moves)
+        b = exact_geometric_scale(Fraction(epsilon), Fraction(total), None, moves)
         # one number moves by one: 1/b + ln(1 + r (1 - r)), with exact exponentials to third order
         x = 1 / b
         r = 1 - x + x**2 / 2 - x**3 / 6

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -23,6 +24,8 @@ from scipy import integrate, stats
 
 from pdprivacy import mechanism as mechanisms
 from pdprivacy import noise
+from pdprivacy.accounting import zcdp_rho
+from pdprivacy.accounting.rules import largest_rho
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_below
 from pdprivacy.mechanism import (
@@ -35,7 +38,14 @@ from pdprivacy.mechanism import (
     Staircase,
     generalized_gaussian_scale,
     noise_multiplier,
+    truncated_geometric_scale,
+    truncated_laplace_loss,
+    truncated_laplace_scale,
 )
+from pdprivacy.mechanism.gaussian import exact_multiplier
+from pdprivacy.mechanism.generalized_gaussian import exact_generalized_scale
+from pdprivacy.mechanism.geometric import exact_geometric_scale
+from pdprivacy.mechanism.laplace import exact_laplace_loss, exact_laplace_scale
 from pdprivacy.mechanism.support import GRID_BITS, release_grid
 from tests.support.cases import each
 from tests.support.statistics import Distribution, accepts_only, discrete
@@ -485,6 +495,30 @@ def test_a_grid_that_is_no_positive_number_is_refused(make):
             make(grid)
 
 
+REPLACED = {
+    "Laplace": lambda **k: Laplace(1, **k),
+    "truncated": lambda **k: Laplace(1, bounds=(0, 9), bounding="truncated", l0_sensitivity=1, **k),
+    "Gaussian": lambda **k: Gaussian(1, 1e-5, **k),
+    "generalized": lambda **k: GeneralizedGaussian(1, 1e-5, p=3, **k),
+    "staircase": lambda **k: Staircase(1, **k),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+@pytest.mark.parametrize("exact", [None, False, True])
+@pytest.mark.parametrize("grid", [None, Fraction(1, 2**24)])
+@pytest.mark.parametrize("sensitivity", [1, 0.3])
+def test_replace_keeps_a_mechanism(name, exact, grid, sensitivity):
+    if (grid, exact, sensitivity) == (Fraction(1, 2**24), None, 0.3) and name != "Gaussian":
+        return  # a grid that does not fit is refused
+    mechanism = REPLACED[name](sensitivity=sensitivity, grid=grid, exact=exact)
+    same = replace(mechanism)
+    assert (same, same.steps, same.exact) == (mechanism, mechanism.steps, mechanism.exact)
+    # multiples of the grid that differ by the sensitivity at most, and by the steps that rounding adds
+    rounding = 0 if mechanism.exact else 1
+    assert mechanism.sensitivity_in_steps >= mechanism.sensitivity // mechanism.grid + rounding
+
+
 def test_a_grid_that_does_not_fit_is_refused():
     for sensitivity, grid in ((1, 2), (0.3, 0.5), (Fraction(1, 3), Fraction(1, 1024))):
         with pytest.raises(ParameterError, match=r"^'sensitivity' must be a whole number of grid steps\.$"):
@@ -597,6 +631,10 @@ def test_more_values_than_the_rounding_is_accounted_for_are_refused_on_the_defau
     assert "grid=" in caught.value.hint
     with pytest.raises(ParameterError, match=r"up to 1048576 values \(got 1048577\)"):
         gaussian.sample(np.zeros(2**20 + 1), rng=1)
+    # no more of them move than is stated
+    stated = {"l0_sensitivity": 1024}
+    assert Laplace(1, 1, **stated).sample(np.zeros(1025), rng=1).shape == (1025,)
+    assert Gaussian(1, 1e-5, 1, **stated).sample(np.zeros(2**20 + 1), rng=1).shape == (2**20 + 1,)
     # a grid of which the values are multiples needs no rounding
     assert Laplace(1, 1, grid=GRID).sample(np.zeros(1025), rng=1).shape == (1025,)
 
@@ -777,3 +815,66 @@ def test_hints_name_arguments_of_what_was_called(case: str):
     keywords = set(re.findall(r"(\w+)=", hint))
     assert keywords <= set(inspect.signature(called).parameters)
     assert calls or methods or keywords
+
+
+SCALES = {
+    "multiplier": (
+        noise_multiplier,
+        exact_multiplier,
+        {"epsilon": "0.3", "delta": "1e-5"},
+    ),
+    "generalized": (
+        generalized_gaussian_scale,
+        exact_generalized_scale,
+        {"epsilon": "0.3", "delta": "1e-5", "sensitivity": "0.7", "p": "2.5", "width": 3},
+        {"l0_sensitivity": 2, "truncated": True},
+    ),
+    "geometric": (
+        truncated_geometric_scale,
+        exact_geometric_scale,
+        {"epsilon": "0.3", "sensitivity": 2, "width": 9},
+        {"l0_sensitivity": 2},
+    ),
+    "Laplace": (
+        truncated_laplace_scale,
+        exact_laplace_scale,
+        {"epsilon": "0.3", "sensitivity": "0.7", "width": "1.1"},
+        {"l0_sensitivity": 2},
+    ),
+    "loss of Laplace": (
+        truncated_laplace_loss,
+        exact_laplace_loss,
+        {"scale": "0.3", "sensitivity": "0.7", "width": "1.1"},
+        {"l0_sensitivity": 2},
+    ),
+    "rho": (zcdp_rho, largest_rho, {"epsilon": "0.3", "delta": "1e-5"}),
+}
+"""A function for users, the exact one, numbers in decimals, and other arguments."""
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_functions_for_users_take_and_return_floats_rounded_to_the_safe_side(name):
+    called, exact_of, numbers, *others = SCALES[name]
+    options = others[0] if others else {}
+    exact = {key: Fraction(value) for key, value in numbers.items()} | options
+    known = exact_of(*(exact[key] for key in inspect.signature(exact_of).parameters if key in exact))
+    given = ({key: cast(value) for key, value in numbers.items()} for cast in (float, str, Decimal, Fraction))
+    (value,) = {called(**kwargs, **options) for kwargs in given}
+    assert type(value) is float
+    read = Fraction(repr(value))  # a float stands for the decimal that it prints
+    assert read <= known if name == "rho" else read >= known
+    assert value == pytest.approx(float(known), rel=1e-15)
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, True, {}, "many", np.array([1, 2])], ids=str)
+def test_functions_for_users_name_the_argument_that_they_refuse(name, wrong):
+    called, _, numbers, *others = SCALES[name]
+    options = others[0] if others else {}
+    for key in numbers:
+        with pytest.raises(ParameterError, match=rf"^'{key}' must be"):
+            called(**{**numbers, **options, key: wrong})
+    for key in options:
+        if not (key == "truncated" and wrong is True):
+            with pytest.raises(ParameterError, match=rf"^'{key}' must be"):
+                called(**{**numbers, **options, key: wrong})

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pdprivacy import Approx, Budget, Column, Domain, Pure, noise
 from pdprivacy.errors import BudgetExceeded, ParameterError
-from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta, noise_multiplier
+from pdprivacy.mechanism import Gaussian, Geometric, Laplace, gaussian_delta
+from pdprivacy.mechanism.gaussian import exact_multiplier
 from pdprivacy.noise import discrete_laplace
 from pdprivacy.request import Request
 from pdprivacy.statistic import Answer, Part, Read
@@ -235,7 +236,7 @@ def test_gaussian_scales_follow_from_sensitivity_and_weight(drawn, epsilon, delt
     parts = drawn_parts(drawn)
     measured = gate(Told(parts, [[0] * part.size for part in parts]), Approx(epsilon, delta), "gaussian")
     moved = Fraction(0)  # squared distance of neighbours over all parts, each in its own sigma
-    sigma = noise_multiplier(epsilon, delta)
+    sigma = exact_multiplier(epsilon, delta)
     for part, mechanism in zip(parts, measured.mechanisms, strict=True):
         assert isinstance(mechanism, Gaussian)
         exact = mechanism.steps * mechanism.grid

@@ -487,40 +487,12 @@ CALLS: dict[str, Call] = dict(
         _in_world("Bounds.of", lambda world: mechanism.Bounds.of, bounds=(0, 1), bounding="clamp"),
         _plain(mechanism.gaussian_delta, epsilon=1.0, multiplier=1.0),
         _plain(mechanism.discrete_gaussian_delta, epsilon=1.0, sigma=2.0, sensitivity=1),
-        (
-            "mechanism.noise_multiplier",
-            Call(
-                lambda world: mechanism.noise_multiplier,
-                {"epsilon": Fraction(1), "delta": Fraction(1, 10**5), "calibration": "pdp"},
-            ),
-        ),
-        (
-            "mechanism.generalized_gaussian_scale",
-            Call(
-                lambda world: mechanism.generalized_gaussian_scale,
-                {
-                    "epsilon": Fraction(1),
-                    "delta": Fraction(1, 10**5),
-                    "sensitivity": Fraction(1),
-                    "p": Fraction(3),
-                    "l0_sensitivity": 1,
-                },
-            ),
-        ),
-        *(
-            (
-                f"mechanism.{name}",
-                Call(
-                    lambda world, name=name: getattr(mechanism, name),
-                    {first: Fraction(1), "sensitivity": moved, "width": 10, "l0_sensitivity": 1},
-                ),
-            )
-            for name, first, moved in (
-                ("truncated_geometric_scale", "epsilon", 1),
-                ("truncated_laplace_loss", "scale", Fraction(1)),
-                ("truncated_laplace_scale", "epsilon", Fraction(1)),
-            )
-        ),
+        _plain(mechanism.noise_multiplier, epsilon=1, delta=1e-5, calibration="pdp"),
+        _plain(mechanism.generalized_gaussian_scale,
+               epsilon=1, delta=1e-5, sensitivity=1, p=3, width=10, l0_sensitivity=1, truncated=True),
+        _plain(mechanism.truncated_geometric_scale, epsilon=1, sensitivity=1, width=10, l0_sensitivity=1),
+        _plain(mechanism.truncated_laplace_loss, scale=1, sensitivity=1, width=10, l0_sensitivity=1),
+        _plain(mechanism.truncated_laplace_scale, epsilon=1, sensitivity=1, width=10, l0_sensitivity=1),
         *(call for owner in MECHANISMS for call in _of_noise(owner)),
         *(_on(owner, "select", scores=[1, 2], source=SOURCE) for owner in SELECTING),
         *(_on(owner, "probabilities", scores=[1, 2]) for owner in SELECTING),
@@ -797,8 +769,8 @@ def test_a_number_without_end_is_refused_before_it_is_computed_with(world, numbe
         lambda: mechanism.Laplace(1, 1).cdf("abc"),
         lambda: mechanism.Geometric(1, 1).draw(10**12, SOURCE),
         lambda: mechanism.Laplace(1, 1).draw(2, "abc"),
-        lambda: mechanism.truncated_laplace_scale({}, Fraction(1)),
-        lambda: mechanism.noise_multiplier(Fraction(1), Fraction(1, 10**5), pd.Series([1, 2])),
+        lambda: mechanism.truncated_laplace_scale({}, 1),
+        lambda: mechanism.noise_multiplier(1, 1e-5, pd.Series([1, 2])),
         lambda: Domain("age"),
         lambda: accounting.rule("basic", Pure(1)).left(5),
     ],

@@ -24,7 +24,7 @@ from pdprivacy.errors import (
     ParameterError,
     TableTooLargeError,
 )
-from pdprivacy.mechanism import noise_multiplier
+from pdprivacy.mechanism.gaussian import exact_multiplier
 from pdprivacy.release.tasks import calibrate, events
 from pdprivacy.releases import split
 from pdprivacy.request import Request
@@ -212,7 +212,7 @@ def test_gaussian_noise_counts_by_its_rho(survey, schema):
         options = {"delta": 1e-5, **cap} if "epsilon" in cap else cap
         private = survey.dp.protect(schema, accounting=name, **options)
         private.dp.mean("age", epsilon=0.5, delta=1e-6, mechanism="gaussian", releases=2)
-        rho = 2 / (2 * noise_multiplier(Fraction(1, 4), Fraction(1, 2 * 10**6)) ** 2)
+        rho = 2 / (2 * exact_multiplier(Fraction(1, 4), Fraction(1, 2 * 10**6)) ** 2)
         spent = private.dp.budget.account.spent
         assert rho <= spent.rho <= rho * (1 + Fraction(1, 10**11))
         assert spent == accounting.Spent(rho=spent.rho)

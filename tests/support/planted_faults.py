@@ -115,7 +115,7 @@ FAULTS = (
     PlantedFault(
         "truncated Laplace with the plain scale",
         "mechanism/laplace.py",
-        "        return truncated_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
+        "        return exact_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",
         "        return moved / self.epsilon\n",
         ("tests/mechanism/test_support.py::test_the_printed_error_of_the_truncated_law_is_another_number",),
     ),
@@ -150,8 +150,8 @@ FAULTS = (
     PlantedFault(
         "generalized Gaussian delta not shared by the moved numbers",
         "mechanism/generalized_gaussian.py",
-        "float(slack) / l0_sensitivity)) * float(SAFE)",
-        "float(slack))) * float(SAFE)",
+        "float(delta) / l0_sensitivity)) * float(SAFE)",
+        "float(delta))) * float(SAFE)",
         ("tests/mechanism/test_bounded_privacy.py::test_moved_numbers_share_delta",),
     ),
     PlantedFault(
@@ -185,8 +185,8 @@ FAULTS = (
     PlantedFault(
         "report noisy max without the doubled sensitivity",
         "mechanism/exponential.py",
-        "        return Geometric(self.epsilon, self._difference_sensitivity)",
-        "        return Geometric(self.epsilon, self.sensitivity)",
+        "noise=Geometric(self.epsilon, self._difference_sensitivity)",
+        "noise=Geometric(self.epsilon, self.sensitivity)",
         ("tests/mechanism/test_exponential.py::test_counts_lose_what_is_stated_and_nearly_all_of_it",),
     ),
     PlantedFault(
@@ -847,8 +847,8 @@ FAULTS = (
     PlantedFault(
         "Laplace noise without the steps of rounding",
         "mechanism/additive.py",
-        " + self._rounding_steps()",
-        "",
+        "support.ROUNDING_STEPS if self._leaves_room",
+        "0 if self._leaves_room",
         (
             "tests/mechanism/test_laplace.py::test_laplace_on_the_default_grid_covers_the_rounding_of_1024_values",
         ),
@@ -856,17 +856,17 @@ FAULTS = (
     PlantedFault(
         "Gaussian noise without the steps of rounding",
         "mechanism/gaussian.py",
-        "        return ROUNDING_STEPS\n",
-        "        return 0\n",
+        "        return True\n",
+        "        return False\n",
         (
             "tests/mechanism/test_gaussian.py::test_gaussian_on_the_default_grid_covers_the_rounding_of_a_million_values",
         ),
     ),
     PlantedFault(
         "Gaussian noise without the rounding to a coarser grid",
-        "mechanism/gaussian.py",
-        "        rounding = part.l0 * grid * root_above(1 / part.weight) if grid > part.unit else 0",
-        "        rounding = 0",
+        "mechanism/support.py",
+        "    return moved if grid <= part.unit else moved + ",
+        "    return moved if grid else moved + ",
         ("tests/release/test_execute.py::test_rounding_to_a_grid_coarser_than_the_unit_is_paid_for",),
     ),
     PlantedFault(
@@ -1423,9 +1423,9 @@ FAULTS = (
     ),
     PlantedFault(
         "staircase without the step of rounding",
-        "mechanism/staircase.py",
-        "        return 1\n",
-        "        return 0\n",
+        "mechanism/additive.py",
+        "else self.l0_sensitivity or 1)",
+        "else 0)",
         ("tests/mechanism/test_staircase.py::test_staircase_noise_loses_epsilon_at_a_stair_and_more_beyond",),
     ),
     PlantedFault(
