@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, plain
-from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind, short_tracebacks
+from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, one_of, plain
+from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.show.markup import aligned, table
 from pdprivacy.show.numbers import number_text, printable
@@ -517,7 +517,7 @@ class Domain:
         >>> Domain((Column("age", "integer", role="quasi_identifier"),)).with_role("quasi_identifier")
         ('age',)
         """
-        check_one_of("role", role, get_args(Role))
+        one_of(role, "role", get_args(Role))
         return tuple(column.name for column in self.columns if column.role == role)
 
     def replace(self, *columns: Column) -> Domain:

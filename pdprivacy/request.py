@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
-from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import one_of, whole
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
 from pdprivacy.mechanism.exponential import MOST_RELEASES
 from pdprivacy.mechanism.support import bounding_name
@@ -93,7 +93,7 @@ class Request:
         bounding: Bounding | None = None,
         releases: int = 1,
     ) -> None:
-        check_one_of("mechanism", mechanism, MECHANISM_NAMES)
+        one_of(mechanism, "mechanism", MECHANISM_NAMES)
         if p is not None or mechanism == "generalized_gaussian":
             p = _order(mechanism, p)
         if bounding is not None:
@@ -130,7 +130,7 @@ class Request:
 
 
 def _check_calibration(calibration: str, mechanism: str, bounding: str | None) -> None:
-    check_one_of("calibration", calibration, (*get_args(Calibration), "published"))
+    one_of(calibration, "calibration", (*get_args(Calibration), "published"))
     if calibration == "published":
         if (mechanism, bounding) != ("laplace", "truncated"):
             raise ParameterError(

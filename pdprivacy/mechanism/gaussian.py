@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions, real
+from pdprivacy.checks import fractions, one_of, real
 from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import root_above, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.support import (
@@ -80,7 +80,7 @@ def noise_multiplier(epsilon: Fraction, delta: Fraction, calibration: Calibratio
     >>> round(float(noise_multiplier(Fraction(1), Fraction(1, 10**6))), 3)
     4.225
     """
-    check_one_of("calibration", calibration, get_args(Calibration))
+    one_of(calibration, "calibration", get_args(Calibration))
     fractions(epsilon=epsilon)
     if check_delta(delta) <= 0:
         raise ParameterError(

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pdprivacy import noise
-from pdprivacy.checks import fractions
+from pdprivacy.checks import fractions, one_of
 from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, finite_width, remembered
 from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
@@ -165,7 +165,7 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
         exact: bool | None = None,
     ) -> None:
-        check_one_of("calibration", calibration, ("published", None))
+        one_of(calibration, "calibration", ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
                 "calibration='published' is for bounding='truncated'.",
