@@ -1,15 +1,17 @@
 """Checks of arguments, one of each kind. Each returns the argument to compute with, or raises ParameterError.
 
-No message shows more of an argument than `pdprivacy.errors.got` does.
+No message shows more of an argument than `pdprivacy.errors.got` does. The exact numbers of losses are checked
+by `pdprivacy.privacy.rational` and ``positive``, because their types are defined there.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import os
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -103,6 +105,22 @@ def flag(value: Any, name: str) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
+
+
+def one_of(value: T, name: str, known: Sequence[str | None]) -> T:
+    """Return one of the known names; refuse any other.
+
+    >>> one_of("cells", "average", ("cells", "records", None))
+    'cells'
+    """
+    if (value is None or isinstance(value, str)) and value in known:
+        return value
+    names = [option for option in known if option is not None]
+    matches = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
+    raise ParameterError(
+        f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
+        f'{name}="{matches[0]}"' if matches else None,
+    )
 
 
 def function(value: T, name: str) -> T:

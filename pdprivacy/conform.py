@@ -43,8 +43,9 @@ from pdprivacy.cell_types import (
     refuse_rounded,
     refuse_unstorable,
 )
+from pdprivacy.checks import one_of
 from pdprivacy.domain import Column, Domain, declaration_hint
-from pdprivacy.errors import DeclarationError, InvalidDataError, check_one_of
+from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
 from pdprivacy.privacy import rational, show
@@ -258,7 +259,7 @@ def conform(frame: pd.DataFrame, domain: Domain, on_invalid: Fate = "raise") -> 
 
 def check(columns: pd.Index[Any], domain: Domain, on_invalid: Fate) -> None:
     """Refuse arguments and columns that `conform` refuses without looking at a cell."""
-    check_one_of("on_invalid", on_invalid, get_args(Fate))
+    one_of(on_invalid, "on_invalid", get_args(Fate))
     if not len(domain):
         raise DeclarationError("no column is declared for release.", declaration_hint("age", None))
     refuse_unstorable(domain)

@@ -16,9 +16,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, plain
-from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, got, kind, short_tracebacks
+from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, one_of, plain
+from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
+from pdprivacy.intervals import Interval
 from pdprivacy.show.markup import aligned, table
 from pdprivacy.show.numbers import number_text, printable
 from pdprivacy.timeline import MOST_UNITS, Timeline, first_and_last
@@ -145,15 +146,12 @@ class Column(_Kept):
             for end, edge, inwards in (("lower", edges[0], math.ceil), ("upper", edges[-1], math.floor)):
                 if getattr(self, end) is None:
                     settle(self, **{end: inwards(edge) if whole else edge})
-        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+        if self.interval.empty:
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
             self._check_timeline()
-        if self.categories is not None and self.kind in ("float", "integer"):
-            low = -math.inf if self.lower is None else self.lower
-            high = math.inf if self.upper is None else self.upper
-            if min(self.categories) < low or max(self.categories) > high:
-                raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
+        if not self.hull.within(self.interval):
+            raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
 
     def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
         value = getattr(self, field)
@@ -187,6 +185,18 @@ class Column(_Kept):
                 f"{timeline.unit!r}.",
                 'metadata={"dp": {"resolution": "s"}}, or narrower bounds',
             )
+
+    @property
+    def interval(self) -> Interval:
+        """The declared bounds, infinite where there are none."""
+        return Interval.between(self.lower, self.upper)
+
+    @property
+    def hull(self) -> Interval:
+        """The least interval that holds all labels of a numeric column; without labels its bounds."""
+        if self.categories is None or self.kind == "category":
+            return self.interval
+        return Interval.around(self.categories)
 
     @property
     def noun(self) -> str:
@@ -515,7 +525,7 @@ class Domain:
         >>> Domain((Column("age", "integer", role="quasi_identifier"),)).with_role("quasi_identifier")
         ('age',)
         """
-        check_one_of("role", role, get_args(Role))
+        one_of(role, "role", get_args(Role))
         return tuple(column.name for column in self.columns if column.role == role)
 
     def replace(self, *columns: Column) -> Domain:

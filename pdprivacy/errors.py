@@ -37,14 +37,13 @@ is typed, and named by its type else.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import ModuleType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -112,20 +111,6 @@ def kind(value: object) -> str:
     ('int', 'None')
     """
     return "None" if value is None else type(value).__name__
-
-
-def check_one_of(name: str, value: object, known: Sequence[str | None]) -> None:
-    """Refuse an unknown name with a ParameterError.
-
-    >>> check_one_of("average", "cells", ("cells", "records", None))
-    """
-    if not (value is None or isinstance(value, str)) or value not in known:
-        names = [option for option in known if option is not None]
-        matches = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
-        raise ParameterError(
-            f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
-            f'{name}="{matches[0]}"' if matches else None,
-        )
 
 
 class PrivacyError(Exception):

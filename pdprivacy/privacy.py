@@ -14,8 +14,8 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, check_one_of, got, kind
+from pdprivacy.checks import one_of, whole
+from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.exact import decimal, decimals
 from pdprivacy.types import settle
 
@@ -253,7 +253,7 @@ class Unit:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        check_one_of("neighbors", self.neighbors, get_args(Neighbors))
+        one_of(self.neighbors, "neighbors", get_args(Neighbors))
         if not (self.column is None or isinstance(self.column, str)):
             raise ParameterError(f"The column of a unit must be a string (got {kind(self.column)}).")
 

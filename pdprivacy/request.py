@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
-from pdprivacy.checks import whole
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.checks import one_of, whole
+from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import MECHANISMS, Bounding, Calibration, MechanismName
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.exponential import MOST_RELEASES
@@ -96,7 +96,7 @@ class Request:
         bounding: Bounding | None = None,
         releases: int = 1,
     ) -> None:
-        check_one_of("mechanism", mechanism, MECHANISM_NAMES)
+        one_of(mechanism, "mechanism", MECHANISM_NAMES)
         noise = MECHANISMS[mechanism]
         if (p is not None) != noise.takes_order:
             raise ParameterError(
@@ -139,7 +139,7 @@ class Request:
 
 def _check_calibration(calibration: str, noise: type[Additive], bounding: Bounding | None) -> None:
     offering = {name: owner for owner in MECHANISMS.values() for name in owner.calibrations}
-    check_one_of("calibration", calibration, sorted(offering))
+    one_of(calibration, "calibration", sorted(offering))
     owner = offering[calibration]
     needed = owner.calibrations[calibration]
     if noise is owner and needed in (None, bounding):

@@ -38,8 +38,8 @@ import sys
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from pdprivacy.checks import flag, whole
-from pdprivacy.errors import ParameterError, check_one_of, got, short_public
+from pdprivacy.checks import flag, one_of, whole
+from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.exact import next_up
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
 
@@ -70,7 +70,7 @@ LARGEST = 10**150
 
 
 def _replaces(neighbors: Neighbors) -> bool:
-    check_one_of("neighbors", neighbors, get_args(Neighbors))
+    one_of(neighbors, "neighbors", get_args(Neighbors))
     return neighbors == "replace_one"
 
 
@@ -111,7 +111,7 @@ def _at_least(least: int, value: int, name: str = "n") -> int:
 
 def _moves(cells: int, norm: Norm, squared: bool) -> Fraction | float:
     """The norm of a vector in which so many ``cells`` move by 1 each; the l2 float is rounded up."""
-    check_one_of("norm", norm, get_args(Norm))
+    one_of(norm, "norm", get_args(Norm))
     flag(squared, "squared")
     if norm == "l1":
         return Fraction(cells**2 if squared else cells)

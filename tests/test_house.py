@@ -28,7 +28,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "exact", "types"},
+    {"_version", "exact", "intervals", "types"},
     {"errors", "show", "show.numbers"},
     {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},
@@ -582,7 +582,7 @@ MARKS = {
     "storage.shapes",
 }
 ESCAPES = {"show.markup"}
-ROUNDS_OUTWARDS = {"exact", "expressions.intervals", "risk.compositions"}
+ROUNDS_OUTWARDS = {"exact", "intervals", "risk.compositions"}
 
 
 DECIMAL_CONTEXTS = {"exact"}

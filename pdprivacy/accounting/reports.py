@@ -60,7 +60,8 @@ import numpy as np
 from pdprivacy.accounting.events import Event, Events, GaussianNoise, tally
 from pdprivacy.accounting.optimal import MOST, binomial_weights, common_unit, optimal_epsilon, taps_of
 from pdprivacy.accounting.rules import zcdp_epsilon
-from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError, check_one_of
+from pdprivacy.checks import one_of
+from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
 from pdprivacy.exact import bisect, exp_up, float_down, float_up, power_down, root_down, rounded_down
 from pdprivacy.privacy import ZCDP, Loss, Rational, check_delta, rational
 
@@ -115,7 +116,7 @@ def epsilon(events: Events, delta: Rational, accounting: Method = "best") -> flo
     >>> [round(epsilon(events, 1e-3, name), 2) for name in ("basic", "optimal", "zcdp")]
     [6.0, 4.14, 1.72]
     """
-    check_one_of("accounting", accounting, get_args(Method))
+    one_of(accounting, "accounting", get_args(Method))
     if accounting == "best":
         return _least_bound(report(events, delta))
     _check(events, delta)

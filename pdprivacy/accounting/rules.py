@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from pdprivacy.accounting.events import Events
-from pdprivacy.checks import instance, items, whole
-from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, check_one_of, got, kind
+from pdprivacy.checks import instance, items, one_of, whole
+from pdprivacy.errors import BudgetError, BudgetExceeded, ParameterError, got, kind
 from pdprivacy.exact import bisect, exp_up, float_down, float_up, log_up, root_down, root_up, rounded_up
 from pdprivacy.privacy import (
     LEAST_DELTA,
@@ -212,7 +212,7 @@ def _check_rho(rho: Rational) -> Fraction:
 
 
 def _check_conversion(conversion: Conversion) -> Conversion:
-    check_one_of("conversion", conversion, get_args(Conversion))
+    one_of(conversion, "conversion", get_args(Conversion))
     return conversion
 
 
@@ -606,7 +606,7 @@ def rule(name: Accounting, total: Loss) -> Rule:
     >>> rule("zcdp", Approx(1, 1e-6)).fits(Spent(), ZCDP(0.02))
     True
     """
-    check_one_of("accounting", name, get_args(Accounting))
+    one_of(name, "accounting", get_args(Accounting))
     check_loss(total, "A cap must be")
     if isinstance(total, ZCDP):
         if name == "filter":

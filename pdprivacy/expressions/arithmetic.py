@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy import intervals
 from pdprivacy.checks import finite
 from pdprivacy.domain import Column
 from pdprivacy.errors import QueryError
-from pdprivacy.expressions import intervals
-from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, floats, whole
-from pdprivacy.expressions.intervals import Range, holds_zero
+from pdprivacy.expressions.cells import BLOCK, Read, column_of, floats, whole
 from pdprivacy.expressions.nodes import Node
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Mask
 
 
@@ -37,7 +37,7 @@ class Term:
     constant; of an operation None, and then ``run`` is computed from the values of ``parts``.
     """
 
-    within: Range
+    within: Interval
     whole: bool
     finite: bool
     nullable: bool
@@ -46,16 +46,12 @@ class Term:
     parts: tuple[Term, ...] = ()
 
 
-def _fits_int64(within: Range) -> bool:
-    return INTEGERS[0] <= within[0] and within[1] <= INTEGERS[1]
-
-
-def _is_finite(within: Range) -> bool:
+def _is_finite(within: Interval) -> bool:
     return all(map(math.isfinite, within))
 
 
-def _double_range(term: Term) -> Range:
-    return float(term.within[0]), float(term.within[1])
+def _double_range(term: Term) -> Interval:
+    return term.within.map(float)
 
 
 def constant(value: int | float) -> Term | None:
@@ -66,9 +62,9 @@ def constant(value: int | float) -> Term | None:
     """
     if not finite(value):
         return None
-    if isinstance(value, int) and _fits_int64((value, value)):
-        return Term((value, value), True, True, False, value)
-    return Term((float(value), float(value)), False, True, False, float(value))
+    if isinstance(value, int) and value in INT64:
+        return Term(Interval(value, value), True, True, False, value)
+    return Term(Interval(float(value), float(value)), False, True, False, float(value))
 
 
 def term_of(node: Node) -> Term:
@@ -91,19 +87,14 @@ def term_of(node: Node) -> Term:
             f"column {column.name!r} holds dates, of which only differences are numbers.",
             f"private.assign(month=private[{column.name!r}].dt.month)" if node.declared else None,
         )
-    if column.kind != "float" and column.lower is not None and column.upper is not None:
-        within: Range = (int(column.lower), int(column.upper))
-        if _fits_int64(within):
-            return Term(within, True, True, column.nullable, node)
-    low = -math.inf if column.lower is None else float(column.lower)
-    high = math.inf if column.upper is None else float(column.upper)
-    return Term((low, high), False, node.finite, column.nullable, node)
+    if column.kind != "float" and column.interval.within(INT64):
+        return Term(column.interval, True, True, column.nullable, node)
+    return Term(column.interval.map(float), False, node.finite, column.nullable, node)
 
 
 def result(term: Term, name: str, reads: tuple[Hashable, ...]) -> Node:
     """Return the values of a term as a node; ``reads``: the columns that they are computed from."""
-    low, high = (end if math.isfinite(end) else None for end in term.within)
-    column = Column(name, "integer" if term.whole else "float", term.nullable, lower=low, upper=high)
+    column = Column(name, "integer" if term.whole else "float", term.nullable, *term.within.bounds)
 
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         made = np.empty(len(index), dtype=np.int64 if term.whole else np.float64)
@@ -166,9 +157,9 @@ def absolute(term: Term) -> Term:
     return _exact_term(term, intervals.absolute, np.absolute)
 
 
-def _exact_term(term: Term, ends: Callable[[Range], Range], run: Callable[..., Any]) -> Term:
+def _exact_term(term: Term, ends: Callable[[Interval], Interval], run: Callable[..., Any]) -> Term:
     within = ends(term.within)
-    whole = term.whole and _fits_int64(within)
+    whole = term.whole and within.within(INT64)
     if not whole:
         within = ends(_double_range(term))
     return Term(within, whole, term.finite, term.nullable, run=run, parts=(term,))
@@ -197,7 +188,7 @@ def raised(base: Term, exponent: int) -> Term:
     """``base ** exponent`` for a whole exponent that is not negative."""
     if base.whole:
         within = intervals.power(base.within, exponent, pow)
-        if _fits_int64(within):
+        if within.within(INT64):
             return replace(
                 base, within=within, leaf=None, run=lambda array: np.power(array, exponent), parts=(base,)
             )
@@ -222,8 +213,8 @@ class _Operation:
     """
 
     run: np.ufunc
-    ends: Callable[[Range, Range], Range]
-    whole_ends: Callable[[Range, Range], Range] | None
+    ends: Callable[[Interval, Interval], Interval]
+    whole_ends: Callable[[Interval, Interval], Interval] | None
     undefined: Callable[[Term, Term], bool]
 
 
@@ -231,9 +222,9 @@ def operation_term(operation: _Operation, first: Term, second: Term) -> Term:
     """The term of an operation on two terms."""
     nullable = first.nullable or second.nullable
     divides = operation.run in (np.floor_divide, np.mod)
-    if operation.whole_ends and first.whole and second.whole and not (divides and holds_zero(second.within)):
+    if operation.whole_ends and first.whole and second.whole and not (divides and 0 in second.within):
         within = operation.whole_ends(first.within, second.within)
-        if _fits_int64(within):
+        if within.within(INT64):
             return Term(within, True, True, nullable, run=operation.run, parts=(first, second))
     within = operation.ends(_double_range(first), _double_range(second))
     nullable = nullable or operation.undefined(first, second)
@@ -242,7 +233,7 @@ def operation_term(operation: _Operation, first: Term, second: Term) -> Term:
 
 def _may_be_infinite(term: Term, sign: int) -> bool:
     """Return whether values of the term may be infinite with this sign."""
-    return not term.finite and term.within[sign > 0] == sign * math.inf
+    return not term.finite and sign * math.inf in term.within
 
 
 def _may_cancel(first: Term, second: Term, relative_sign: int) -> bool:
@@ -253,7 +244,7 @@ def _may_cancel(first: Term, second: Term, relative_sign: int) -> bool:
 
 
 def _may_be_zeros(first: Term, second: Term) -> bool:
-    return holds_zero(first.within) and holds_zero(second.within)
+    return 0 in first.within and 0 in second.within
 
 
 OPERATIONS: dict[type[ast.operator], _Operation] = {
@@ -265,7 +256,7 @@ OPERATIONS: dict[type[ast.operator], _Operation] = {
         np.multiply,
         intervals.multiply,
         intervals.multiply,
-        lambda x, y: (not x.finite and holds_zero(y.within)) or (not y.finite and holds_zero(x.within)),
+        lambda x, y: (not x.finite and 0 in y.within) or (not y.finite and 0 in x.within),
     ),
     ast.Div: _Operation(
         np.divide, intervals.divide, None, lambda x, y: _may_be_zeros(x, y) or not (x.finite or y.finite)
@@ -277,7 +268,7 @@ OPERATIONS: dict[type[ast.operator], _Operation] = {
         lambda x, y: _may_be_zeros(x, y) or not x.finite,
     ),
     ast.Mod: _Operation(
-        np.mod, intervals.modulo, intervals.modulo_whole, lambda x, y: holds_zero(y.within) or not x.finite
+        np.mod, intervals.modulo, intervals.modulo_whole, lambda x, y: 0 in y.within or not x.finite
     ),
 }
 """The binary operators of the grammar, except powers."""

@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from pdprivacy.domain import Column, Domain
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.timeline import DATE_UNITS, Timeline, nanoseconds
 from pdprivacy.types import Floats, Integers, Mask
 
 Read: TypeAlias = Mapping[Hashable, "pd.Series[Any]"]
 
-
-INTEGERS = (-(2**63), 2**63 - 1)
-"""The smallest and the largest number of a column of integers."""
 
 BLOCK = 1 << 16
 """Rows that are computed at a time, so that intermediate arrays stay in the cache."""
@@ -60,8 +58,7 @@ def nulls(values: pd.Series[Any]) -> Mask:
 def floats(values: pd.Series[Any], column: Column) -> Floats:
     """The numbers of a column within its bounds, NaN for a null; for reading only."""
     array = _doubles(dense(values))
-    low = -np.inf if column.lower is None else float(column.lower)
-    high = np.inf if column.upper is None else float(column.upper)
+    low, high = map(float, column.interval)
     if not len(array) or (low == -np.inf and high == np.inf):
         return array
     least, most = array.min(), array.max()
@@ -102,12 +99,10 @@ def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | 
     if array is None:
         array, missing = _python_integers(values)
         null = missing if null is None else null | missing
-    low = INTEGERS[0] if column.lower is None else max(int(column.lower), INTEGERS[0])
-    high = INTEGERS[1] if column.upper is None else min(int(column.upper), INTEGERS[1])
+    low, high = column.interval.intersect(INT64)
     if array.dtype == object:
-        bounds = [bound for bound in (column.lower, column.upper) if bound is not None]
-        if len(bounds) == 2:
-            array = np.clip(array, int(bounds[0]), int(bounds[1])).astype(np.int64)
+        if column.lower is not None and column.upper is not None:
+            array = np.clip(array, column.lower, column.upper).astype(np.int64)
     elif len(array) and not (low <= int(array.min()) and int(array.max()) <= high):
         array = np.clip(array, low, high)
     return array, null
@@ -132,7 +127,7 @@ def _python_integers(values: pd.Series[Any]) -> tuple[NDArray[Any], Mask]:
     cells = [_integer(cell) for cell in values]
     null = np.array([cell is None for cell in cells], dtype=bool)
     integers = [0 if cell is None else cell for cell in cells]
-    fits = all(INTEGERS[0] <= cell <= INTEGERS[1] for cell in integers)
+    fits = not integers or Interval.around(integers).within(INT64)
     return np.array(integers, dtype=np.int64 if fits else object), null
 
 

@@ -21,9 +21,10 @@ from pandas.api import types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import QueryError
 from pdprivacy.expressions.cells import Read, column_of, dense, nulls
-from pdprivacy.expressions.intervals import Region, bits, declared_in
 from pdprivacy.expressions.nodes import Node
+from pdprivacy.expressions.regions import Region, bits, declared_in
 from pdprivacy.hints import nearest
+from pdprivacy.intervals import LINE, Interval
 from pdprivacy.types import Mask
 
 Condition: TypeAlias = "Comparison | Negation | BooleanOperation"
@@ -191,7 +192,7 @@ def _hulls(parts: list[Regions]) -> Regions:
 def _comparison_region(comparison: Comparison, negated: bool) -> Region:
     column = comparison.node.column
     null = column.nullable and negated != (comparison.symbol == "null")
-    declared = Region(True, null, column.lower, column.upper)
+    declared = Region(True, null, column.interval)
     if comparison.symbol == "null":
         return replace(declared, values=negated)
     if comparison.symbol == "in":
@@ -203,21 +204,17 @@ def _comparison_region(comparison: Comparison, negated: bool) -> Region:
 
 def _one_sided_region(declared: Region, symbol: str, constant: Any, column: Column) -> Region:
     """The declared values on one side of a constant."""
-    compare = ORDERINGS[symbol]
-    below = symbol in ("<", "<=")
-    end = constant
+    compare, strict = ORDERINGS[symbol], not symbol.endswith("=")
+    below = Interval(upper=constant, open_upper=strict)
+    above = Interval(lower=constant, open_lower=strict)
+    interval = declared.interval.intersect(below if symbol in ("<", "<=") else above)
     if column.kind == "integer":
-        below_end = math.ceil(constant) - 1 if symbol == "<" else math.floor(constant)
-        above_end = math.floor(constant) + 1 if symbol == ">" else math.ceil(constant)
-        end = below_end if below else above_end
+        interval = interval.whole()
     mask = -1
     if column.categories is not None:
         mask = bits(position for position, label in enumerate(column.categories) if compare(label, constant))
-    lower, upper = (None, end) if below else (end, None)
-    region = declared.intersected(Region(True, declared.null, lower, upper, label_bits=mask))
-    # no declared value is on the right side of the constant if the nearest bound is not
-    nearest = column.lower if below else column.upper
-    return region if nearest is None or compare(nearest, constant) else replace(region, values=False)
+    values = mask != 0 and not interval.empty
+    return replace(declared, values=values, interval=interval.closed(), label_bits=mask)
 
 
 def _region_among(declared: Region, comparison: Comparison, column: Column) -> Region:
@@ -228,15 +225,14 @@ def _region_among(declared: Region, comparison: Comparison, column: Column) -> R
         for constant in dict.fromkeys(comparison.constants)
         if labelled
         or (
-            (declared.lower is None or constant >= declared.lower)
-            and (declared.upper is None or constant <= declared.upper)
+            constant in declared.interval
             and not (column.kind == "integer" and constant != math.floor(constant))
         )
     ]
     if not constants:
         return replace(declared, values=False)
-    lower, upper = (None, None) if column.kind == "category" else (min(constants), max(constants))
-    among = Region(True, declared.null, lower, upper, label_bits=comparison.label_bits)
+    interval = LINE if column.kind == "category" else Interval.around(constants)
+    among = Region(True, declared.null, interval, label_bits=comparison.label_bits)
     if column.categories is None:
         among = replace(among, labels=dict.fromkeys(constants) if labelled else None, label_bits=-1)
     return declared.intersected(among)
@@ -248,16 +244,15 @@ def _region_without(declared: Region, comparison: Comparison, column: Column) ->
         mask = ((1 << len(column.categories)) - 1) & ~comparison.label_bits
         return replace(declared, values=mask != 0, label_bits=mask)
     constants = frozenset(comparison.constants)
-    lower, upper = declared.lower, declared.upper
+    lower, upper = declared.interval
     if column.kind != "integer":
-        return replace(declared, values=lower is None or lower != upper or lower not in constants)
-    while lower is not None and lower in constants and (upper is None or lower <= upper):
+        return replace(declared, values=lower != upper or lower not in constants)
+    while lower in constants and lower <= upper:
         lower += 1
-    while upper is not None and upper in constants and (lower is None or lower <= upper):
+    while upper in constants and lower <= upper:
         upper -= 1
-    return replace(
-        declared, values=lower is None or upper is None or lower <= upper, lower=lower, upper=upper
-    )
+    interval = Interval(lower, upper)
+    return replace(declared, values=not interval.empty, interval=interval)
 
 
 # ---------------------------------------------------------------- records

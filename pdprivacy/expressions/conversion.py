@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,13 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import flag, has_hash, is_null, plain
+from pdprivacy.checks import finite, flag, has_hash, is_null, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Floats, Integers
 
 # ---------------------------------------------------------------- cut
@@ -77,20 +77,6 @@ def cut(
         if labels is None
         else _checked_labels(column, labels, edges)
     )
-    interval_of = functools.partial(
-        _interval_positions, edges=edges, right=bool(right), include_lowest=bool(include_lowest)
-    )
-    renewed = Column(
-        declared.name,
-        "category",
-        nullable=declared.nullable or bool((interval_of(_extremes(declared)) < 0).any()),
-        categories=texts,
-        role=declared.role,
-    )
-
-    def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        return category_column(interval_of(floats(read[column], declared)), texts, index, ordered=True)
-
     text = call(
         "cut",
         column,
@@ -99,7 +85,8 @@ def cut(
         labels=None if labels is None else list(texts),
         include_lowest=True if include_lowest else None,
     )
-    return Transform.of(text, domain, Node(renewed, placed))
+    made = _cut(Node.of(declared), texts, edges, right=bool(right), include_lowest=bool(include_lowest))
+    return Transform.of(text, domain, made)
 
 
 def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str | None) -> Transform:
@@ -116,17 +103,28 @@ def _periods(domain: Domain, declared: Column, bins: Any, labels: Any, freq: str
             f'private.cut({declared.name!r}, freq="M")',
         )
     texts, first = timeline.periods(freq, int(lower or 0), int(upper or 0))
-    renewed = Column(declared.name, "category", declared.nullable, categories=texts, role=declared.role)
-
-    def placed(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        numbers, null = whole(read[declared.name], declared)
-        positions = np.searchsorted(first[1:], numbers, side="right")
-        return category_column(
-            positions if null is None else np.where(null, -1, positions), texts, index, ordered=True
-        )
-
+    edges = np.array([*first, np.inf])
     text = call("cut", declared.name, freq=freq)
-    return Transform.of(text, domain, Node(renewed, placed))
+    return Transform.of(text, domain, _cut(Node.of(declared), texts, edges, right=False))
+
+
+def _cut(
+    node: Node, texts: tuple[Any, ...], edges: Floats, *, right: bool, include_lowest: bool = False
+) -> Node:
+    """Return the interval between edges that holds each number; null for none."""
+    interval_of = functools.partial(
+        _interval_positions, edges=edges, right=right, include_lowest=include_lowest
+    )
+    column, most = node.column, np.finfo(np.float64).max
+    ends = np.clip(np.array([*column.hull], dtype=np.float64), -most, most)
+    nullable = column.nullable or bool((interval_of(ends) < 0).any())
+    renewed = Column(column.name, "category", nullable, categories=texts, role=column.role)
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        positions = interval_of(floats(node.cells(read, index), column))
+        return category_column(positions, texts, index, ordered=True)
+
+    return Node(renewed, cells)
 
 
 def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
@@ -200,16 +198,6 @@ def _interval_positions(
     return intervals[indices]
 
 
-def _extremes(column: Column) -> Floats:
-    """Declared numbers, one of which is outside all intervals if any declared number is."""
-    if column.categories is not None:
-        return np.array([float(value) for value in column.categories])
-    most = np.finfo(np.float64).max
-    lower = -most if column.lower is None else float(column.lower)
-    upper = most if column.upper is None else float(column.upper)
-    return np.array([lower, upper])
-
-
 # ---------------------------------------------------------------- recode
 
 
@@ -244,19 +232,25 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     after = tuple(dict.fromkeys(image for image in images if image is not None))
     if not after:
         raise ParameterError(f"every label of column {column!r} would become null.")
-    renewed = _recoded_column(declared, images, after)
+    node = _recoded(Node.of(declared), before, images, after)
+    return Transform.of(call("recode", column, shown(mapping)), domain, node)
+
+
+def _recoded(node: Node, before: tuple[Any, ...], images: list[Any], after: tuple[Any, ...]) -> Node:
+    """Return the image of each label; null for a null."""
+    column, renewed = node.column, _recoded_column(node.column, images, after)
     position = {image: position for position, image in enumerate(after)}
     table = np.array([*(-1 if image is None else position[image] for image in images), -1])
 
-    def recoded(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        positions = table[_label_positions(read[column], declared, before)]
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        positions = table[_label_positions(node.cells(read, index), column, before)]
         if renewed.kind == "category":
             return category_column(positions, after, index)
         kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
-        cells = np.array([*after, after[0]], dtype=kind)[positions]
-        return column_of(cells, positions < 0, renewed, index)
+        numbers = np.array([*after, after[0]], dtype=kind)[positions]
+        return column_of(numbers, positions < 0, renewed, index)
 
-    return Transform.of(call("recode", column, shown(mapping)), domain, Node(renewed, recoded))
+    return Node(renewed, cells)
 
 
 def _labels(column: Column) -> tuple[Any, ...]:
@@ -300,18 +294,18 @@ def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -
         labels = tuple(value for value in (False, True) if value in after)
         return Column(column.name, "boolean", nullable, categories=labels, role=column.role)
     numeric = column.kind in NUMERIC and not any(truths)
-    if numeric and all(isinstance(image, int | float) and math.isfinite(image) for image in after):
-        integers = column.kind == "integer" and all(
-            isinstance(image, int) and -(2**63) <= image < 2**63 for image in after
-        )
+    if numeric and all(isinstance(image, int | float) and finite(image) for image in after):
+        integers = all(isinstance(image, int) and image in INT64 for image in after)
+        integers &= column.kind == "integer"
         if not integers:
             after = tuple(dict.fromkeys(map(float, after)))
+        lower, upper = Interval.around(after)
         return replace(
             column,
             kind="integer" if integers else "float",
             nullable=nullable,
-            lower=min(after),
-            upper=max(after),
+            lower=lower,
+            upper=upper,
             categories=after,
             bins=None,
         )
@@ -458,14 +452,10 @@ def _valid_call(column: Column, target: str) -> str:
 
 def _converted_column(column: Column, target: Any) -> Node:
     """Return a column of whole numbers or truth values as one of a wider kind."""
-    lower, upper = column.lower, column.upper
-    if column.kind == "integer" and target == "float":
-        ends = (
-            (lower, upper) if column.categories is None else (min(column.categories), max(column.categories))
+    wide = column.kind == "integer" and not column.hull.within(Interval(-EXACT, EXACT))
+    if target == "float" and wide:
+        raise DeclarationError(
+            f"'astype' needs bounds of column {column.name!r} that floats hold.",
+            "declare bounds within 2**53",
         )
-        if any(end is None or abs(end) > EXACT for end in ends):
-            raise DeclarationError(
-                f"'astype' needs bounds of column {column.name!r} that floats hold.",
-                "declare bounds within 2**53",
-            )
     return cast(Node.of(column), target)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from pdprivacy.checks import finite, is_null, is_number, plain
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, kind
-from pdprivacy.expressions.cells import BLOCK, INTEGERS, Read, column_of, dense, floats, nulls, whole
-from pdprivacy.expressions.intervals import Region, declared_in
+from pdprivacy.expressions.cells import BLOCK, Read, column_of, dense, floats, nulls, whole
+from pdprivacy.expressions.regions import Region, declared_in
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.timeline import FIELDS
 
 Cells: TypeAlias = Callable[[Read, "pd.Index[Any]"], "pd.Series[Any]"]
@@ -80,7 +81,7 @@ def holding(node: Node, value: Any) -> Node:
         return node
     if node.column.kind == "boolean":
         node = cast(node, "integer")
-    fits = finite(value) and value == math.floor(value) and INTEGERS[0] <= value <= INTEGERS[1]
+    fits = finite(value) and value == math.floor(value) and value in INT64
     return node if node.column.kind != "integer" or fits else cast(node, "float")
 
 
@@ -135,15 +136,16 @@ def clipped(node: Node, lower: Any = None, upper: Any = None, where: str = "") -
         None if end is None else number(end, column, f"{name!r}{where}")
         for name, end in (("lower", lower), ("upper", upper))
     )
-    if low is not None and high is not None and low > high:
+    limits = Interval.between(low, high)
+    if limits.empty:
         raise ParameterError(f"'lower'{where} of column {column.name!r} must not be above 'upper'.")
     if low is None and high is None:
         return node
-    renewed = declared_in(column, Region.of(column).clipped(low, high))
+    renewed = declared_in(column, Region.of(column).clipped(limits))
     if column.timeline is not None:  # of dates, either may be beyond 64 bits
         low, high = int(renewed.lower or 0), int(renewed.upper or 0)
     made = mapped(node, renewed, lambda array: np.clip(array, low, high))
-    return replace(made, finite=node.finite or (low is not None and high is not None))
+    return replace(made, finite=node.finite or None not in limits.bounds)
 
 
 # ---------------------------------------------------------------- fillna
@@ -253,7 +255,7 @@ def number(value: Any, column: Column, option: str) -> int | float:
             f"{option} of the integer column {column.name!r} must be a whole number (got {kind(value)})."
         )
     whole = int(constant)
-    if not INTEGERS[0] <= whole <= INTEGERS[1]:
+    if whole not in INT64:
         raise ParameterError(
             f"{option} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
         )

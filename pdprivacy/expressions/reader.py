@@ -27,8 +27,8 @@ from pdprivacy.expressions.conditions import (
     Negation,
     outcomes,
 )
-from pdprivacy.expressions.intervals import bits
 from pdprivacy.expressions.nodes import Node, clipped, date_field, filled, holding
+from pdprivacy.expressions.regions import bits
 
 
 @dataclass(frozen=True, slots=True)

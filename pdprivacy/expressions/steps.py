@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash, plain
+from pdprivacy.checks import has_hash, one_of, plain
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import DeclarationError, ParameterError, QueryError, check_one_of, got, kind
+from pdprivacy.errors import DeclarationError, ParameterError, QueryError, got, kind
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.expressions.conditions import narrowed_domain, truths
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
@@ -230,7 +230,7 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
     >>> dropna(domain, subset=["age"]).domain["age"].nullable
     False
     """
-    check_one_of("how", how, ("any", "all"))
+    one_of(how, "how", ("any", "all"))
     if subset is None:
         looked_at = [column for column in domain.columns if column.role != "identifier"]
     else:

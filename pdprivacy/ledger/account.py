@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
 from pdprivacy.accounting.events import loss_json, number_of
 from pdprivacy.accounting.rules import exceeded_error, sums_with
-from pdprivacy.checks import instance
-from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, check_one_of
+from pdprivacy.checks import instance, one_of
+from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError
 from pdprivacy.exact import near
 from pdprivacy.ledger.store import Row, altered, parse
 from pdprivacy.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
@@ -53,7 +53,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         check_loss(self.total, "'total' must be", "Pure(2).")
-        check_one_of("accounting", self.accounting, get_args(Accounting))
+        one_of(self.accounting, "accounting", get_args(Accounting))
         if self.unit is not None:
             instance(self.unit, Unit, "unit", "Unit().")
         if self.declaration is not None:
@@ -94,7 +94,7 @@ class Terms:
                 "leave epsilon, delta and rho out: they were fixed when it was opened.",
             )
         if accounting is not None:
-            check_one_of("accounting", accounting, get_args(Accounting))
+            one_of(accounting, "accounting", get_args(Accounting))
             if accounting != self.accounting:
                 raise ParameterError(
                     f"The 'budget' counts by accounting={self.accounting!r}, which was fixed when it was "

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from pdprivacy import noise
 from pdprivacy.accounting.rules import largest_rho
-from pdprivacy.checks import real, reals, whole
+from pdprivacy.checks import one_of, real, reals, whole
 from pdprivacy.distributions import DiscreteNormal, discrete_normal_masses, total
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import EXACT, bisect, root_above
 from pdprivacy.mechanism.additive import Discrete, whole_sensitivity
 from pdprivacy.mechanism.gaussian import Gaussian, exact_multiplier
@@ -197,7 +197,7 @@ class DiscreteGaussian(Discrete):
         l0_sensitivity: int | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        check_one_of("calibration", calibration, ("exact", "zcdp"))
+        one_of(calibration, "calibration", ("exact", "zcdp"))
         if calibration == "exact" and (
             l0_sensitivity is None or (type(l0_sensitivity) is int and l0_sensitivity == 1)
         ):

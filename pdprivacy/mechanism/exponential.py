@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from pdprivacy.checks import flag, proportion, real, reals, whole
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.checks import flag, one_of, proportion, real, reals, whole
+from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism.additive import Additive, add, check_source, whole_sensitivity
 from pdprivacy.mechanism.geometric import Geometric
 from pdprivacy.mechanism.support import FURTHEST
@@ -384,8 +384,8 @@ class Choosing:
         noise: SelectionNoise | None = None,
         releases: int = 1,
     ) -> None:
-        check_one_of("mechanism", mechanism, ("permute_and_flip", "exponential", "noisy_max"))
-        check_one_of("noise", noise, ("laplace", "exponential", "gaussian", None))
+        one_of(mechanism, "mechanism", ("permute_and_flip", "exponential", "noisy_max"))
+        one_of(noise, "noise", ("laplace", "exponential", "gaussian", None))
         if noise is not None and mechanism != "noisy_max":
             raise ParameterError(
                 "'noise' is for report noisy max.", f'mechanism="noisy_max", noise="{noise}".'

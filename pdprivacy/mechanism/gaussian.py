@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pdprivacy import noise
-from pdprivacy.checks import real
+from pdprivacy.checks import one_of, real
 from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import float_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
 from pdprivacy.mechanism.support import (
@@ -79,7 +79,7 @@ def noise_multiplier(epsilon: Rational, delta: Rational, calibration: Calibratio
     >>> round(noise_multiplier(1, 1e-6), 3)
     4.225
     """
-    check_one_of("calibration", calibration, get_args(Calibration))
+    one_of(calibration, "calibration", get_args(Calibration))
     return float_up(exact_multiplier(positive(epsilon, "epsilon"), check_delta(delta), calibration))
 
 
@@ -187,7 +187,7 @@ class Gaussian(Continuous):
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        check_one_of("calibration", calibration, get_args(Calibration))
+        one_of(calibration, "calibration", get_args(Calibration))
         exact_multiplier(cost.epsilon, cost.delta, calibration)
         fields = {"delta": cost.delta, "calibration": calibration}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)

@@ -10,8 +10,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pdprivacy import noise
+from pdprivacy.checks import one_of
 from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import float_up, rounded_up, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
 from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
@@ -188,7 +189,7 @@ class Laplace(Continuous):
         l0_sensitivity: int | None = None,
         exact: bool | None = None,
     ) -> None:
-        check_one_of("calibration", calibration, ("published", None))
+        one_of(calibration, "calibration", ("published", None))
         if calibration == "published" and bounding != "truncated":
             raise ParameterError(
                 "calibration='published' is for bounding='truncated'.",

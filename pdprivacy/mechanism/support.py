@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import reals
+from pdprivacy.checks import one_of, reals
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two, root_above
 from pdprivacy.noise.choice import WIDEST
@@ -55,7 +55,6 @@ from typing import Any, Literal, cast
 
 from pdprivacy.checks import doubles, pair
 from pdprivacy.distributions import QUARTER, Distribution
-from pdprivacy.errors import check_one_of
 
 GRID_BITS = 20
 """A grid is at most 2**-20 of the scale of the noise."""
@@ -204,7 +203,7 @@ def bounding_name(bounding: Any) -> Bounding | None:
     if bounding is None:
         return None
     name = "clamp" if isinstance(bounding, str) and bounding == "bit" else bounding
-    check_one_of("bounding", name, ("truncated", "clamp"))
+    one_of(name, "bounding", ("truncated", "clamp"))
     return cast("Bounding", name)
 
 

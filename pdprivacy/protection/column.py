@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pandas as pd
 
 from pdprivacy import expressions
+from pdprivacy.checks import one_of
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     OpaqueFrameError,
@@ -25,7 +26,6 @@ from pdprivacy.errors import (
     PrivacyError,
     QueryError,
     UnstableStepError,
-    check_one_of,
     got,
     kind,
     short_tracebacks,
@@ -331,7 +331,7 @@ class ProtectedColumn(Opaque):
         inclusive: Literal["both", "neither", "left", "right"] = "both",
     ) -> ProtectedColumn:
         """Return whether the value lies between two constants, as ``Series.between``; False for nulls."""
-        check_one_of("inclusive", inclusive, tuple(_ENDS))
+        one_of(inclusive, "inclusive", tuple(_ENDS))
         symbols = [symbol() for symbol in _ENDS[inclusive]]
         column = self._beside(left, right)
         nodes = [column._node, column._operand(right)]

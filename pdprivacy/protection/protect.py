@@ -15,7 +15,7 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.checks import check_name, flag, printable, whole
+from pdprivacy.checks import check_name, flag, one_of, printable, whole
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, survey, valid_records
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
@@ -23,7 +23,6 @@ from pdprivacy.errors import (
     InvalidDataError,
     InvalidDataWarning,
     ParameterError,
-    check_one_of,
     got,
     short_traceback,
     warn,
@@ -476,7 +475,7 @@ def _opener(
     BudgetError where the budget exists on other terms.
     """
     _refuse_misnamed(budget, name, redeclare)
-    check_one_of("accounting", accounting, (*get_args(Accounting), None))
+    one_of(accounting, "accounting", (*get_args(Accounting), None))
     total = _total(epsilon, delta, rho, budget)
     if isinstance(budget, Budget):
         if budget.of_group:

@@ -19,12 +19,12 @@ from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
+from pdprivacy.checks import one_of
 from pdprivacy.domain import Column
 from pdprivacy.errors import (
     DeclarationError,
     ParameterError,
     UnknownNameError,
-    check_one_of,
     got,
     short_traceback,
     short_tracebacks,
@@ -198,7 +198,7 @@ def _priced_tuple(call: Any, facts: Protected) -> Priced:
             'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
         )
     name, *arguments = parts
-    check_one_of("the release", name, sorted(VERBS))
+    one_of(name, "the release", sorted(VERBS))
     if not all(isinstance(word, str) for word in options):
         raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
     return _priced_call(facts, name, arguments, options)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import noise
-from pdprivacy.checks import whole
+from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import Calibration
 from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
@@ -114,7 +114,7 @@ def kmeans(
     protected.refuse_other_engines_for("kmeans")
     chosen = columns_of(protected, columns, "kmeans")
     quantities = tuple(quantity(column, "kmeans") for column in chosen)
-    check_one_of("mechanism", mechanism, get_args(RoundNoise))
+    one_of(mechanism, "mechanism", get_args(RoundNoise))
     rounds = whole(iterations, "iterations", 1, MAX_ITERATIONS)
     size = whole(k, "k", 1, max(min(MAX_CENTERS, MAX_COORDINATES // len(chosen)), 1))
     distinct = math.prod(_distinct(column) for column in chosen)
@@ -199,7 +199,7 @@ def kmedian(
     [20.0, 70.0]
     """
     chosen = columns_of(protected, columns, "kmedian")
-    check_one_of("mechanism", mechanism, get_args(WalkSelection))
+    one_of(mechanism, "mechanism", get_args(WalkSelection))
     choosing = Choosing(epsilon, delta, mechanism=mechanism)
     points, size, swaps = _walk_lengths(chosen, k, steps)
     state = rng if rng is None else noise.simulator(rng)

@@ -22,9 +22,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import accounting, risk
-from pdprivacy.checks import flag, whole
+from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
@@ -114,7 +114,7 @@ def dr_ha(
     Name: dr_ha (confidential), dtype: float64
     """
     levels, several = levels_of(epsilon)
-    check_one_of("average", average, ("cells", "records", None))
+    one_of(average, "average", ("cells", "records", None))
     options = {
         **noise,
         "measure": measure,

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import checks, noise
+from pdprivacy.checks import one_of
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of, kind
+from pdprivacy.errors import ParameterError, kind
 from pdprivacy.inference import Pooled
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
@@ -240,7 +241,7 @@ class _Comparison:
         arguments: Sequence[Any],
         options: dict[str, Any],
     ) -> _Comparison:
-        check_one_of("statistic", name, tuple(STATISTICS))
+        one_of(name, "statistic", tuple(STATISTICS))
         for word in ("release_id", "releases"):
             if word in options:
                 raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")
@@ -555,7 +556,7 @@ def compare_suppression(
     if distance is None:
         several = len(comparison.chosen) > 1
         distance = "discrete" if comparison.name == "mode" else "euclidean" if several else "absolute"
-    check_one_of("distance", distance, get_args(Distance))
+    one_of(distance, "distance", get_args(Distance))
     limits = limits_of(comparison.chosen, distance, "compare_suppression")
     ways = [_Omission((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
 

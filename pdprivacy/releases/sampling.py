@@ -16,17 +16,9 @@ import numpy as np
 
 from pdprivacy import noise
 from pdprivacy.accounting import Event, Events
-from pdprivacy.checks import whole
+from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import (
-    BudgetError,
-    OmissionWarning,
-    ParameterError,
-    TableTooLargeError,
-    check_one_of,
-    got,
-    warn,
-)
+from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, TableTooLargeError, got, warn
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
@@ -163,7 +155,7 @@ def sample(
     >>> half.dp.count(epsilon=0.5).dp.metadata.lineage
     ['sample(frac=0.5)']
     """
-    check_one_of("spend", spend, get_args(Spend))
+    one_of(spend, "spend", get_args(Spend))
     source = noise.source(rng)
     replaced = protected.unit.neighbors == "replace_one"
     if (n is None) == (frac is None):
@@ -252,8 +244,8 @@ def suppress_outliers(
     >>> part.dp.lineage["step"].tolist()
     ["suppress_outliers('age', m=0.5, M=0.6, distance='absolute')"]
     """
-    check_one_of("distance", distance, get_args(Distance))
-    check_one_of("spend", spend, get_args(Spend))
+    one_of(distance, "distance", get_args(Distance))
+    one_of(spend, "spend", get_args(Spend))
     source = noise.source(rng)
     low, high = spread_of(m, M)
     refuse_units(protected)

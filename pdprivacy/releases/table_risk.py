@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
-from pdprivacy.checks import proportion
+from pdprivacy.checks import one_of, proportion
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
@@ -127,18 +127,18 @@ LEAST, MOST, CLASSIC = 1e-3, 1e2, 0.999
 
 def epsilon_range(options: Measured, least: float = LEAST, number: int = 51) -> Floats:
     """Return the default values of epsilon, evenly spaced on a logarithmic scale."""
-    check_one_of("calibration", options["calibration"], (*get_args(Calibration), "published", None))
+    one_of(options["calibration"], "calibration", (*get_args(Calibration), "published", None))
     return np.geomspace(least, CLASSIC if options["calibration"] == "classic" else MOST, number)
 
 
 def check_average(average: object) -> None:
     """Refuse an unknown average over cells."""
-    check_one_of("average", average, get_args(risk.Average))
+    one_of(average, "average", get_args(risk.Average))
 
 
 def check_share(name: str, value: Any, overall: object = "max") -> float:
     """Return a number strictly between 0 and 1; a sum of risks may be larger. Raises ParameterError."""
-    check_one_of("overall", overall, get_args(Overall))
+    one_of(overall, "overall", get_args(Overall))
     if overall == "sum":
         return float(positive(value, name))
     return proportion(value, name, f"{name}=0.4 is 40 %.")
@@ -262,7 +262,7 @@ class TableRisk:
             raise ParameterError(
                 f"{shared[0]!r} is both in 'by' and in 'sensitive'.", f"leave {shared[0]!r} out of by."
             )
-        check_one_of("overall", options["overall"], get_args(Overall))
+        one_of(options["overall"], "overall", get_args(Overall))
         names = [field.name for field in fields(RiskMeasure) if field.name in options]
         risk_measure = RiskMeasure(**{name: options[name] for name in names})
         for column in tops:

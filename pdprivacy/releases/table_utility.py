@@ -24,9 +24,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from pdprivacy import risk
-from pdprivacy.checks import whole
+from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, check_one_of, kind
+from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
@@ -167,7 +167,7 @@ def _law(mechanism: Any) -> tuple[str, float]:
 
 def _check_draws(draws: Any, noise: TableNoise, epsilon: Rational) -> None:
     """Refuse noise whose sums are not drawn, before any count is read."""
-    check_one_of("mechanism", noise.name, SUMMED_NOISE)
+    one_of(noise.name, "mechanism", SUMMED_NOISE)
     if noise.options["bounding"] is not None:
         raise ParameterError(
             "Distances are found for noise without bounds (got a 'bounding').", "leave bounding out."

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import postprocess, risk
-from pdprivacy.checks import flag, whole
+from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, PrivacyError, check_one_of, got
+from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
@@ -434,7 +434,7 @@ def _check_constraint(constraint: str, call: Call, total: int | None) -> None:
     normalize = call.normalize
     if call.margins and normalize in ("index", "columns"):
         raise ParameterError("'margins' of shares per row or column cannot be kept with a constraint.")
-    check_one_of("constraint", constraint, CONSTRAINTS)
+    one_of(constraint, "constraint", CONSTRAINTS)
     if constraint == "nonnegative" and normalize:
         raise ParameterError(
             "constraint='nonnegative' is for counts.", "constraint='simplex' for shares that sum to one."

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import flag, real
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.checks import flag, one_of, real
+from pdprivacy.errors import ParameterError
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk import exact_risk
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
@@ -110,7 +110,7 @@ def dr_ha(
     array([0.337, 0.451, 0.667])
     """
     risk_measure = RiskMeasure(measure, method, alpha, sizes, zero_truncated, partial, attack, threshold)
-    check_one_of("average", average, AVERAGES)
+    one_of(average, "average", AVERAGES)
     noises, many = readings(mechanism, risk_measure.threshold)
     table = counts if isinstance(counts, Cells) else _table(counts)
     fitted = risk_measure.fit(table)
@@ -160,10 +160,10 @@ class RiskMeasure:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        check_one_of("measure", self.measure, get_args(Measure))
-        check_one_of("method", self.method, get_args(Method))
-        check_one_of("sizes", self.sizes, get_args(SizeModel))
-        check_one_of("attack", self.attack, get_args(Attack))
+        one_of(self.measure, "measure", get_args(Measure))
+        one_of(self.method, "method", get_args(Method))
+        one_of(self.sizes, "sizes", get_args(SizeModel))
+        one_of(self.attack, "attack", get_args(Attack))
         flag(self.partial, "partial"), flag(self.zero_truncated, "zero_truncated")
         settle(self, threshold=real(self.threshold, "threshold"))
         if self.attack != "homogeneity":

@@ -24,8 +24,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import flag, reals
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import flag, one_of, reals
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.risk.compositions import checked_counts
 from pdprivacy.types import Floats, Integers
 
@@ -541,7 +541,7 @@ def size_distribution(sizes_of_cells: ArrayLike, model: SizeModel, zero_truncate
     >>> size_distribution([0, 2, 1, 1], "poisson", zero_truncated=False).parameters
     {'lambda': 1.0}
     """
-    check_one_of("sizes", model, get_args(SizeModel))
+    one_of(model, "sizes", get_args(SizeModel))
     sizes = reals(sizes_of_cells, "'sizes_of_cells'", "an array of whole numbers, one per cell")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf":
         raise ParameterError("'sizes_of_cells' must be an array of whole numbers, one per cell.")

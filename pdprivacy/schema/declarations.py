@@ -11,15 +11,17 @@ import math
 import re
 import typing
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import is_number
+from pdprivacy.checks import finite, is_number
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, got
+from pdprivacy.intervals import LINE, Interval
 from pdprivacy.timeline import DATE_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
 
 if TYPE_CHECKING:
@@ -207,14 +209,13 @@ def check_text(check: Any, *, values: bool = True) -> str:
     return name or (check.error if isinstance(check.error, str) else "a check without a name")
 
 
-End: TypeAlias = tuple[int | float, bool]
-"""A bound, and whether it belongs to the interval."""
-
-
-def ends(check: Any) -> tuple[End | None, End | None]:
-    """The lower and upper end that a built-in check declares; infinite ends declare nothing."""
-    (low, high), (closed_below, closed_above) = bounds_of(check), closed(check)
-    return _end(low, closed_below), _end(high, closed_above)
+def stated(check: Any) -> Interval:
+    """The interval of numbers that a built-in check declares; infinite ends declare nothing."""
+    low, high = (end if is_number(end) and finite(end) else None for end in bounds_of(check))
+    closed_below, closed_above = closed(check)
+    interval = Interval.between(low, high)
+    open_lower, open_upper = low is not None and not closed_below, high is not None and not closed_above
+    return replace(interval, open_lower=open_lower, open_upper=open_upper)
 
 
 def closed(check: Any) -> tuple[bool, bool]:
@@ -234,22 +235,6 @@ def bounds_of(check: Any) -> tuple[Any, Any]:
     return statistics.get("min_value"), statistics.get("max_value")
 
 
-def _end(value: Any, closed: bool) -> End | None:
-    return (value, closed) if is_number(value) and math.isfinite(value) else None
-
-
-def within(lower: float | None, upper: float | None, low: End | None, high: End | None) -> bool:
-    """Return whether declared bounds are within the ends of a check; no end leaves its side open."""
-
-    def reaches(bound: float | None, end: End | None, sign: int) -> bool:
-        if end is None or bound is None:
-            return end is None
-        value, closed = end
-        return sign * bound > sign * value or (closed and bound == value)
-
-    return reaches(lower, low, 1) and reaches(upper, high, -1)
-
-
 def implied_by_dates(check: Any, column: Column) -> bool:
     """Return whether a check is a bound that every date of a column meets, except an open end itself.
 
@@ -258,13 +243,12 @@ def implied_by_dates(check: Any, column: Column) -> bool:
     bounds = bounds_of(check)
     if column.timeline is None or check.groupby is not None or all(end is None for end in bounds):
         return False
-    if (column.nullable and not check.ignore_na) or column.lower is None or column.upper is None:
+    if column.nullable and not check.ignore_na:
         return False
     low, high = (None if end is None else column.timeline.position(end) for end in bounds)
-    below = low is None or math.floor(low) <= column.lower
     # an open end excludes its own unit
-    last = None if high is None else math.floor(high) if closed(check)[1] else math.ceil(high) - 1
-    return below and (last is None or last >= column.upper)
+    interval = Interval.between(None if low is None else math.floor(low), high)
+    return column.interval.within(replace(interval, open_upper=not closed(check)[1]).whole())
 
 
 def allowed(check: Any) -> list[Any] | None:
@@ -330,14 +314,15 @@ def date_column(
     if not all(ends) or any(instant is None for side in ends for instant, _ in side):
         return None
     zone = _zone(name, dtype, [instant for side in ends for instant, _ in side])
-    stored = [[(nanoseconds(instant), closed) for instant, closed in side] for side in ends]
-    lower, upper = max(stored[0]), min(stored[1])  # the open one of equal upper ends is narrower
+    lowest = [Interval(lower=nanoseconds(instant)) for instant, _ in ends[0]]
+    highest = [Interval(upper=nanoseconds(instant), open_upper=not closed) for instant, closed in ends[1]]
+    within = LINE.intersect(*lowest, *highest)
     days = _holds_days(dtype) or (dtype is None and all(_is_day(value) for value, _ in (*lows, *highs)))
-    unit = _unit(name, resolution, days, zone, (lower[0], upper[0]))
+    unit = _unit(name, resolution, days, zone, (within.lower, within.upper))
     size = DATE_UNITS[unit]
-    origin, rest = divmod(upper[0], size)
-    last = origin - (rest == 0 and not upper[1])  # an open end that is a whole unit is not reached
-    first = lower[0] // size
+    last, rest = divmod(within.upper, size)
+    last -= rest == 0 and within.open_upper  # an open end that is a whole unit is not reached
+    first = within.lower // size
     if first > last:
         raise DeclarationError(f"the bounds of column {name!r} leave no date.", "the lower bound comes first")
     return Timeline(first, unit, zone), last - first

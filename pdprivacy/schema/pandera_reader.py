@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import is_number
+from pdprivacy.checks import finite, is_number
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
+from pdprivacy.intervals import LINE, Interval
 from pdprivacy.schema.declarations import (
     Ends,
     Schema,
@@ -22,14 +23,13 @@ from pdprivacy.schema.declarations import (
     check_text,
     closed,
     date_column,
-    ends,
     engine_of,
     implied_by_dates,
     in_order,
     opened,
     refuse_blanks,
     refuse_dates,
-    within,
+    stated,
 )
 from pdprivacy.timeline import Timeline
 
@@ -146,7 +146,8 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         lower = upper = bins = None
         categories = options.get("categories", _checked_labels(name, kind, dtype, checks))
     else:
-        lower, upper, categories = _numeric(name, kind, checks, options)
+        interval, categories = _numeric(name, kind, checks, options)
+        lower, upper = interval.bounds
         bins = options.get("bins")
     if confirmed and bins is None and (lower is None or upper is None):
         raise DeclarationError(
@@ -205,7 +206,7 @@ def _kind(dtype: Any, checks: list[Any], options: dict[str, Any]) -> Kind:
     from pandera import dtypes
 
     if dtype is None:
-        bounded = any(ends(check) != (None, None) for check in checks)
+        bounded = any(stated(check) != LINE for check in checks)
         return "float" if bounded or "bounds" in options or "bins" in options else "category"
     if dtypes.is_bool(dtype):
         return "boolean"
@@ -310,45 +311,40 @@ def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -
 
 def _numeric(
     name: Hashable, kind: Kind, checks: list[Any], options: dict[str, Any]
-) -> tuple[int | float | None, int | float | None, tuple[Any, ...] | None]:
+) -> tuple[Interval, tuple[Any, ...] | None]:
     """The bounds and labels of a numeric column: the metadata, else all checks intersected."""
     whole = kind == "integer"
-    lower: int | float | None
-    upper: int | float | None
     if "bounds" in options:
-        low, high = _pair(name, options["bounds"])
-        lower, upper = (math.ceil(low), math.floor(high)) if whole else (low, high)
-        if lower > upper:
+        interval = _pair(name, options["bounds"])
+        interval = interval.whole() if whole else interval
+        if interval.empty:
             raise DeclarationError(
                 f'"bounds" of the integer column {name!r} hold no integer (got {options["bounds"]!r}).'
             )
     else:
-        lower, upper = _checked_bounds(name, whole, checks)
+        interval = _checked_bounds(name, whole, checks)
     if "categories" in options:
         categories = options["categories"]
         if "bounds" in options or not all(map(is_number, categories)) or not categories:
-            return lower, upper, categories
-        return min(categories), max(categories), categories
+            return interval, categories
+        return Interval.around(categories), categories
     declared = [labels for check in checks if (labels := allowed(check)) is not None]
     if not declared:
-        return lower, upper, None
+        return interval, None
     labels = [
         label
         for label in declared[0]
         if is_number(label)
         and all(label in other for other in declared[1:])
-        and (lower is None or label >= lower)
-        and (upper is None or label <= upper)
+        and label in interval
         and (not whole or label == math.floor(label))
     ]
     if not labels:
         raise _contradiction(name, checks)
-    if "bounds" not in options:
-        lower, upper = min(labels), max(labels)
-    return lower, upper, tuple(labels)
+    return interval if "bounds" in options else Interval.around(labels), tuple(labels)
 
 
-def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
+def _pair(name: Hashable, bounds: Any) -> Interval:
     single = isinstance(bounds, str) or not hasattr(bounds, "__len__") or getattr(bounds, "ndim", 1) == 0
     if single or len(bounds) != 2:
         raise DeclarationError(
@@ -357,36 +353,24 @@ def _pair(name: Hashable, bounds: Any) -> tuple[int | float, int | float]:
         )
     lower, upper = bounds
     for bound in (lower, upper):
-        if not is_number(bound) or not math.isfinite(bound):
+        if not is_number(bound) or not finite(bound):
             raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {got(bound)}).')
-    if lower > upper:
+    interval = Interval(lower, upper)
+    if interval.empty:
         raise DeclarationError(
             f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).',
             'metadata={"dp": {"bounds": [LOWER, UPPER]}}',
         )
-    return lower, upper
+    return interval
 
 
-def _checked_bounds(
-    name: Hashable, whole: bool, checks: list[Any]
-) -> tuple[int | float | None, int | float | None]:
-    lows, highs = [], []
-    for check in checks:
-        low, high = ends(check)
-        if low is not None:
-            lows.append(low)
-        if high is not None:
-            highs.append(high)
-    if whole:
-        lows = [(math.ceil(value) if closed else math.floor(value) + 1, True) for value, closed in lows]
-        highs = [(math.floor(value) if closed else math.ceil(value) - 1, True) for value, closed in highs]
-    # The open one of equal ends is narrower.
-    lower, has_lower = max(lows, key=lambda end: (end[0], not end[1]), default=(None, True))
-    upper, has_upper = min(highs, key=lambda end: (end[0], end[1]), default=(None, True))
-    closed = has_lower and has_upper
-    if lower is not None and upper is not None and (lower > upper or (lower == upper and not closed)):
+def _checked_bounds(name: Hashable, whole: bool, checks: list[Any]) -> Interval:
+    """The intersection of the bounds of all checks, with its ends."""
+    interval = LINE.intersect(*map(stated, checks))
+    interval = interval.whole() if whole else interval
+    if interval.empty:
         raise _contradiction(name, checks)
-    return lower, upper
+    return interval.closed()
 
 
 # ---------------------------------------------------------------- beyond the domain
@@ -471,11 +455,7 @@ def _said(check: Any, column: Column) -> bool:
         return False
     if column.timeline is not None:
         return implied_by_dates(check, column)
-    lower, upper = column.lower, column.upper
-    if column.categories is not None and column.kind != "category":
-        lower, upper = min(column.categories), max(column.categories)
-    low, high = ends(check)
-    if low is not None or high is not None:
-        return within(lower, upper, low and (low[0], True), high and (high[0], True))
+    if (interval := stated(check)) != LINE:
+        return column.hull.within(interval.closed())
     labels = allowed(check)
     return labels is not None and column.categories is not None and set(column.categories) <= set(labels)

@@ -14,15 +14,15 @@ import pandas as pd
 from pdprivacy.cell_types import conversion_hint, pandas_type_name, refuse_other_types
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.intervals import LINE
 from pdprivacy.schema.declarations import (
     Schema,
     allowed,
     check_text,
-    ends,
     implied_by_dates,
     opened,
     refuse_other_engines,
-    within,
+    stated,
 )
 from pdprivacy.schema.pandera_reader import domain_of
 
@@ -294,9 +294,8 @@ def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
         return drops if floating or check == "not_nullable" else _NO_FATE
     if check.groupby is not None:
         return _NO_FATE
-    low, high = ends(check)
-    if low is not None or high is not None:
-        if not within(column.lower, column.upper, low, high):
+    if (interval := stated(check)) != LINE:
+        if not column.interval.within(interval):
             return _NO_FATE
         clips = column.categories is None and values.dtype.kind in "iuf"
         return drops | {"clip"} if clips else drops

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.errors import ParameterError
+from pdprivacy.intervals import Interval
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.interface import Answer, Part, Read, Statistic, ends_of_parts
 from pdprivacy.types import Whole
@@ -73,16 +74,13 @@ def _out(statistic: str = "statistic") -> ParameterError:
 
 
 def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
-    least, most = part.bounds
-    if math.isfinite(lower):
-        least = max(least, Fraction(lower) - Fraction(offset))
-    if math.isfinite(upper):
-        most = min(most, Fraction(upper) - Fraction(offset))
+    stated = Interval(lower, upper).map(
+        lambda end: Fraction(end) - Fraction(offset) if math.isfinite(end) else end
+    )
+    allowed = Interval(*part.bounds).intersect(stated)
     if part.counts:
-        least, most = (
-            Fraction(inwards(end)) if math.isfinite(end) else end
-            for end, inwards in ((least, math.ceil), (most, math.floor))
-        )
+        allowed = allowed.whole()
+    least, most = allowed
     if not least < most:
         raise _out(part.name)
     if part.l0 == 1 and most - least < part.l1 * part.unit:
@@ -90,8 +88,5 @@ def _narrow(part: Part, offset: float, lower: float, upper: float) -> Part:
             "'bounds' are narrower than the sensitivity of the statistic.",
             "wider bounds, or none: then they follow from the declaration.",
         )
-    return replace(
-        part,
-        lower=Fraction(least) if math.isfinite(least) else None,
-        upper=Fraction(most) if math.isfinite(most) else None,
-    )
+    lower_end, upper_end = (None if end is None else Fraction(end) for end in allowed.bounds)
+    return replace(part, lower=lower_end, upper=upper_end)

@@ -28,14 +28,8 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from pdprivacy import checks, disk
-from pdprivacy.errors import (
-    MetadataError,
-    MissingExtraError,
-    ParameterError,
-    check_one_of,
-    got,
-    short_public,
-)
+from pdprivacy.checks import one_of
+from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got, short_public
 from pdprivacy.metadata import KEY, Released, check_release
 from pdprivacy.storage import shapes
 from pdprivacy.storage.shapes import SHAPE, Json, attempt, verified
@@ -193,7 +187,7 @@ def _contents(name: str) -> bytes:
 
 def _format(name: str, requested: Any) -> tuple[str | None, bool]:
     """Return the format of a file, None where its name does not say, and whether it is compressed."""
-    check_one_of("format", requested, (None, *FORMATS))
+    one_of(requested, "format", (None, *FORMATS))
     plain = name.lower().removesuffix(".gz")
     named = next((kind for kind in FORMATS if plain.endswith(f".{kind}")), None)
     packed = len(plain) < len(name)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import combinations, combinations_with_replacement, compress
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from pdprivacy.checks import function, items, whole
-from pdprivacy.errors import ParameterError, check_one_of, got
+from pdprivacy.checks import function, items, one_of, whole
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Neighbors, Rational, check_delta, rational
 from pdprivacy.suppression.amplification import check_epsilon
 
@@ -73,7 +73,7 @@ def neighbor_pairs(
     >>> list(neighbor_pairs("ab", 1, "replace_one"))
     [(('a',), ('b',))]
     """
-    check_one_of("neighbors", neighbors, ("add_remove", "replace_one"))
+    one_of(neighbors, "neighbors", ("add_remove", "replace_one"))
     records = _records(universe)
     most = _checked_size(records, size)
     for common in databases(records, most - 1) if most else ():

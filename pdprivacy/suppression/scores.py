@@ -23,8 +23,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.checks import pair
-from pdprivacy.errors import ParameterError, check_one_of
+from pdprivacy.checks import one_of, pair
+from pdprivacy.errors import ParameterError
 from pdprivacy.exact import next_down
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
@@ -87,7 +87,7 @@ def outlier_scores(
     >>> outlier_scores(["a", "a", "b"], "discrete")
     array([0.33333333, 0.33333333, 0.66666667])
     """
-    check_one_of("distance", distance, get_args(Distance))
+    one_of(distance, "distance", get_args(Distance))
     if distance == "discrete":
         if bounds is not None:
             raise ParameterError("'bounds' must be None for the discrete distance.")

@@ -1,4 +1,4 @@
-"""Conditions from their text to the records and the narrowed domain, against `DataFrame.query`."""
+"""Conditions from their text to the records and narrowed domain (`regions`), against `DataFrame.query`."""
 
 from __future__ import annotations
 

@@ -462,6 +462,8 @@ def test_recode_declares_the_images_in_declared_order():
     assert column(transform.recode(DOMAIN, "rooms", {5: "many"}), "rooms").kind == "category"
     assert column(transform.recode(DOMAIN, "rooms", {5: 4.5}), "rooms").categories == (4.5, 4, 3, 2, 1)
     assert column(transform.recode(DOMAIN, "rooms", {5: 4.5}), "rooms").kind == "float"
+    # no double is that large
+    assert column(transform.recode(DOMAIN, "rooms", {5: 10**400}), "rooms").kind == "category"
     truths = dict.fromkeys(range(1, 6), True) | {1: False}
     assert column(transform.recode(DOMAIN, "rooms", truths), "rooms").kind == "boolean"
     assert column(transform.recode(DOMAIN, "member", {True: "yes"}), "member").categories == (False, "yes")

@@ -18,6 +18,7 @@ from pandera.typing import Series
 from pdprivacy import Column, Domain, read_schema
 from pdprivacy.conform import conform
 from pdprivacy.errors import DeclarationError, ParameterError
+from pdprivacy.intervals import Interval
 from pdprivacy.schema import unchecked, validate
 from tests.support.canaries import NUMBER, refused
 
@@ -189,6 +190,13 @@ def test_integer_bounds_hold_exactly_what_the_checks_admit(drawn):
         admitted[0],
         admitted[-1],
     )
+
+
+def test_bounds_of_integers_are_never_rounded():
+    large = 2**60 + 1
+    check = pa.Check.in_range(np.int64(-large), np.int64(large))
+    assert column(int, [check]).interval == Interval(-large, large)
+    assert column(int, dp={"bounds": [np.int64(-large), np.int64(large)]}).interval == Interval(-large, large)
 
 
 @pytest.mark.parametrize(

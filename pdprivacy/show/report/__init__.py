@@ -16,16 +16,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from pdprivacy import checks, metadata
-from pdprivacy.checks import check_name, flag
+from pdprivacy.checks import check_name, flag, one_of
 from pdprivacy.domain import Domain
-from pdprivacy.errors import (
-    MetadataError,
-    ParameterError,
-    check_one_of,
-    got,
-    short_traceback,
-    short_tracebacks,
-)
+from pdprivacy.errors import MetadataError, ParameterError, got, short_traceback, short_tracebacks
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
@@ -126,7 +119,7 @@ def report(
     >>> pdprivacy.report({"members": count}, ledger=private.dp.budget, pictures=False)
     Report(edition='public', releases=('members',))
     """
-    check_one_of("edition", edition, get_args(Edition))
+    one_of(edition, "edition", get_args(Edition))
     pictures = flag(pictures, "pictures")
     heading = TITLE if title is None else check_name(title, "title")
     check_extras(pictures)

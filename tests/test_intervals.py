@@ -1,9 +1,10 @@
-"""Intervals of results (`arithmetic`): no cell lies beyond its declared bounds, and the bounds are tight."""
+"""Intervals as sets of numbers, and of results (`arithmetic`): no cell lies beyond its declared bounds."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pdprivacy import Column, Domain
+from pdprivacy import Column, Domain, intervals
 from pdprivacy.errors import QueryError
-from pdprivacy.expressions import assign, clip, cut, intervals
+from pdprivacy.expressions import assign, clip, cut
 from pdprivacy.expressions.arithmetic import whole_power
+from pdprivacy.intervals import INT64, Interval
 
 MOST = float(np.finfo(np.float64).max)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(
@@ -37,7 +39,8 @@ OPERATORS = {
 
 @st.composite
 def ranges(draw, numbers=FLOATS):
-    return tuple(sorted((draw(numbers), draw(numbers)), key=lambda end: (end, math.copysign(1, end))))
+    ends = sorted((draw(numbers), draw(numbers)), key=lambda end: (end, math.copysign(1, end)))
+    return Interval(*ends)
 
 
 def within(draw, ends):
@@ -66,10 +69,10 @@ def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
 @given(st.sampled_from("+-*/"), ranges() | ranges(MODEST), ranges() | ranges(MODEST))
 def test_the_ends_are_attained_at_corners(symbol, one, other):
     ends, run = OPERATORS[symbol]
-    assume(symbol != "/" or not intervals.holds_zero(other))
+    assume(symbol != "/" or 0 not in other)
     with np.errstate(all="ignore"):
         corners = [run(x, y) for x in one for y in other]
-    assert ends(one, other) == (min(corners), max(corners))
+    assert ends(one, other) == Interval(min(corners), max(corners))
 
 
 @given(FLOATS | MODEST, FLOATS | MODEST)
@@ -82,7 +85,7 @@ def test_the_ends_of_a_floor_quotient_are_exact_below_what_is_claimed(x, y):
     exact = math.floor(Fraction(x) / Fraction(y))
     with np.errstate(all="ignore"):
         value = float(np.floor_divide(x, y))
-    low, high = intervals.floor_divide((x, x), (y, y))
+    low, high = intervals.floor_divide(Interval(x, x), Interval(y, y))
     assert low <= value <= high
     if abs(exact) < intervals.EXACT_QUOTIENT:
         assert low == high == value == exact
@@ -105,21 +108,67 @@ def test_whole_numbers_have_the_exact_ends(one, other):
     xs, ys = (range(low, high + 1) for low, high in (one, other))
     for symbol, run in (("+", int.__add__), ("-", int.__sub__), ("*", int.__mul__)):
         results = [run(x, y) for x in xs for y in ys]
-        assert OPERATORS[symbol][0](one, other) == (min(results), max(results))
+        assert OPERATORS[symbol][0](one, other) == Interval(min(results), max(results))
     for exponent in range(5):
         results = [x**exponent for x in xs]
-        assert intervals.power(one, exponent, pow) == (min(results), max(results))
-    assert intervals.absolute(one) == (min(map(abs, xs)), max(map(abs, xs)))
-    assert intervals.negate(one) == (min(-x for x in xs), max(-x for x in xs))
-    if not intervals.holds_zero(other):
+        assert intervals.power(one, exponent, pow) == Interval(min(results), max(results))
+    assert intervals.absolute(one) == Interval(min(map(abs, xs)), max(map(abs, xs)))
+    assert intervals.negate(one) == Interval(min(-x for x in xs), max(-x for x in xs))
+    if 0 not in other:
         results = [x // y for x in xs for y in ys]
-        assert intervals.floor_divide_whole(one, other) == (min(results), max(results))
+        assert intervals.floor_divide_whole(one, other) == Interval(min(results), max(results))
         results = [x % y for x in xs for y in ys]
         low, high = intervals.modulo_whole(one, other)
         assert low <= min(results)
         assert max(results) <= high
         if len(ys) == 1 and len(xs) >= 2 * abs(ys[0]):
             assert (low, high) == (min(results), max(results))
+
+
+# ------------------------------------------------------------------ intersections and hulls
+
+ENDS = st.integers(-3, 3) | st.sampled_from([-math.inf, -2.5, -0.5, 0.5, 1.5, math.inf])
+INTERVALS = st.builds(Interval, ENDS, ENDS, st.booleans(), st.booleans())
+NUMBERS = [Fraction(quarter, 4) for quarter in range(-14, 15)]
+
+
+def held(interval):
+    """The numbers between the ends, by comparing each with them."""
+    below = operator.lt if interval.open_lower else operator.le
+    above = operator.lt if interval.open_upper else operator.le
+    return {number for number in NUMBERS if below(interval.lower, number) and above(number, interval.upper)}
+
+
+@given(INTERVALS, INTERVALS)
+def test_sets_of_numbers(one, other):
+    both = one.intersect(other)
+    assert held(both) == held(one) & held(other)
+    wholes = {number for number in NUMBERS if number.denominator == 1}
+    assert held(one.whole()) & wholes == held(one) & wholes
+    assert {number for number in NUMBERS if number in one} == held(one)
+    if all(map(math.isfinite, (*one, *other))):
+        assert both.empty == (not held(both))
+        assert both == other.intersect(one)
+        if held(one) and held(other):
+            assert held(one) | held(other) <= held(one.hull(other))
+            assert one.within(other) == (held(one) <= held(other))
+            assert one.within(one.hull(other))
+
+
+@given(INTERVALS, st.sampled_from(NUMBERS))
+def test_clipped_numbers_are_the_nearest(one, number):
+    assume(one.lower <= one.upper)
+    inside = {each for each in NUMBERS if one.lower <= each <= one.upper}
+    assume(inside)
+    assert one.clip(number) == min(inside, key=lambda each: abs(each - number))
+
+
+def test_ends_are_never_rounded():
+    large = 2**60 + 1
+    assert Interval(np.int64(-large), np.int64(large)).whole() == Interval(-large, large)
+    assert large not in Interval(upper=float(2**60))
+    assert INT64.intersect(Interval(upper=10**400)) == INT64
+    assert Interval(-(10**400), math.inf).bounds == (-(10**400), None)
 
 
 # ------------------------------------------------------------------ whole expressions
@@ -135,7 +184,7 @@ EXPRESSIONS = st.recursive(
         inner.map(lambda text: f"abs({text})"),
         st.tuples(inner, st.integers(0, 5)).map(lambda parts: f"({parts[0]}) ** {parts[1]}"),
         st.tuples(inner, ranges(MODEST | st.integers(-9, 9))).map(
-            lambda parts: f"({parts[0]}).clip({parts[1][0]!r}, {parts[1][1]!r})"
+            lambda parts: f"({parts[0]}).clip({parts[1].lower!r}, {parts[1].upper!r})"
         ),
         st.tuples(inner, MODEST | st.integers(-9, 9)).map(lambda parts: f"({parts[0]}).fillna({parts[1]!r})"),
     ),
@@ -187,10 +236,10 @@ def test_every_cell_lies_within_the_declared_bounds(data, text, ends):
 
 
 def check_public_bounds(domain, frame, text, ends):
-    step = assign(domain, {"new": f"({text}) * 1.0"}, {"new": ends})
+    step = assign(domain, {"new": f"({text}) * 1.0"}, {"new": tuple(ends)})
     column = step.domain["new"]
     cells = step.apply(frame)["new"]
-    assert ends[0] <= column.lower <= column.upper <= ends[1]
+    assert column.interval.within(ends)
     assert bool(cells.isna().any()) <= column.nullable
     assert cells.dropna().between(column.lower, column.upper).all()
 
