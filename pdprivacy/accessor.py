@@ -26,7 +26,8 @@ from pdprivacy.errors import (
     short_tracebacks,
     shorten,
 )
-from pdprivacy.hints import EXAMPLES, misuse, unknown, with_hints
+from pdprivacy.examples import EXAMPLES
+from pdprivacy.hints import misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.metadata import KEY, Metadata
 from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
@@ -71,13 +72,12 @@ def _method(
                     gate.execute(result, MethodCall(function, (first, *args), kwargs)) if executed else result
                 )
             except TypeError:
-                declared = self.domain.columns if isinstance(self, ProtectedDP) else None
-                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix, declared)
+                wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
                 if wrong is None:
                     raise
                 raise wrong from None
         except PrivacyError as error:
-            shorten(error, handled)
+            shorten(error, handled, self)
             raise
 
     signature = inspect.signature(function)
@@ -365,6 +365,9 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
     def _protected(self) -> Protected:
         return protection.find(self._frame)
 
+    def _declared(self) -> Domain:
+        return self.domain
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the charges of the budget.
 
@@ -455,6 +458,9 @@ class PlanDP(PlanMethods):
 
     def __init__(self, facts: Protected) -> None:
         self._facts = facts
+
+    def _declared(self) -> Domain:
+        return self._facts.domain
 
     def __repr__(self) -> str:
         return f"plan: {', '.join(PLANNED)}"

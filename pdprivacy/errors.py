@@ -47,6 +47,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from pdprivacy.examples import Example
+
 __all__ = [
     "AlreadyCharged",
     "ArgumentError",
@@ -119,7 +121,8 @@ class PrivacyError(Exception):
     Parameters
     ----------
     message : the fact, ending with a full stop.
-    hint : what to write instead; printed on its own line after ``Hint:``.
+    hint : what to write instead; printed on its own line after ``Hint:``. An `Example` is written with the
+        declared columns of a frame by the method of the frame that the error leaves.
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -272,15 +275,18 @@ DEBUG = "PDPRIVACY_DEBUG"
 """An environment variable; "1" keeps all frames and causes of errors."""
 
 
-def shorten(error: Exception, handled: BaseException | None) -> None:
+def shorten(error: Exception, handled: BaseException | None, owner: Any = None) -> None:
     """Take the frames and causes of this package from an error of its own, which is raised on.
 
-    ``handled``: the error that the caller is handling, which stays the context.
+    ``handled``: the error that the caller is handling, which stays the context. ``owner``: the object of the
+    method that raises it on; where it has a declaration, an example as hint is written with its columns.
 
     IPython's Verbose mode, ``pytest --showlocals`` and rich print the local variables of every frame, and
     those of this package can hold records. The frame that raises the error on remains; it sets
     ``__tracebackhide__`` and ``_rich_traceback_omit``, so that these tools hide it.
     """
+    if isinstance(error, PrivacyError) and isinstance(error.hint, Example) and hasattr(owner, "_declared"):
+        PrivacyError.__init__(error, error.message, error.hint.of(owner._declared().columns))
     if isinstance(error, PrivacyError) and os.environ.get(DEBUG) != "1":
         error.__cause__ = error.__traceback__ = None
         error.__context__, error.__suppress_context__ = handled, False
@@ -296,7 +302,7 @@ def short_traceback(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except PrivacyError as error:
-            shorten(error, handled)
+            shorten(error, handled, args[0] if args else None)
             raise
 
     return public

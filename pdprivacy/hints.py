@@ -1,4 +1,4 @@
-"""Suggestions for misspelled or invalid calls: a valid call of each method, and the nearest known name."""
+"""Suggestions for misspelled or invalid calls: the nearest known name, and a valid call."""
 
 from __future__ import annotations
 
@@ -7,75 +7,14 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from pdprivacy.errors import ArgumentError, UnknownNameError
+from pdprivacy.examples import EXAMPLES, GROUPS, Example, calls
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _calls(prefix: str, arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return calls by the name of their method; ``arguments``: the arguments of each method, by its name."""
-    return {name: f"{prefix}{name}{call}" for names, call in arguments.items() for name in names.split()}
-
-
-_METHODS = {
-    "mean sum var std median min max quantile histogram describe": '("age", epsilon=0.1)',
-    "cov corr": '(["age", "income"], epsilon=0.1)',
-    "value_counts mode nunique": '("region", epsilon=0.1)',
-    "agg": '(["mean", "std"], "age", epsilon=0.1)',
-    "pivot_table": '("age", index="region", columns="health", epsilon=0.1)',
-    "dr_ha risk_curve tradeoff": '("region", "health", epsilon=[0.1, 1, 10])',
-    "count": "(epsilon=0.1)",
-    "proportion": '("health", "yes", epsilon=0.1)',
-    "crosstab": '("region", "health", epsilon=0.1)',
-    "top_k": '("region", 2, epsilon=0.1)',
-    "groupby": '("region").mean("age", epsilon=0.1)',
-    "partition": '("region", epsilon=0.1)',
-    "marginals": '(["region", "health"], epsilon=0.1)',
-    "ols": '("income", ["age"], epsilon=0.1)',
-    "pooled_var": '("age", by="region", epsilon=0.1)',
-    "pooled_cov": '(["age", "income"], by="region", epsilon=0.1)',
-    "kmeans": '(["age", "income"], 3, epsilon=0.1)',
-    "kmedian": '("age", 2, epsilon=0.1)',
-    "sample": "(frac=0.1)",
-    "choose_epsilon": '("region", "health", max_risk=0.4)',
-    "homogeneity": '("region", "health")',
-    "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
-    "split": "(1, 3)",
-}
-_ROW_STEPS = {
-    "query": '("age >= 30")',
-    "clip": '(upper={"age": 80})',
-    "assign": '(yearly="12 * income")',
-    "cut": '("age", [18, 30, 65])',
-    "recode": '("region", {"north": "other"})',
-    "fillna": "(0)",
-    "dropna": '("age")',
-    "select": '(["age", "region"])',
-    "rename": '(columns={"age": "years"})',
-    "astype": '({"age": "float64"})',
-}
-EXAMPLES: Mapping[str, str] = MappingProxyType(
-    {
-        "protect": "df.dp.protect(schema, epsilon=1.0)",
-        "check": "df.dp.check(schema)",
-        **_calls("private.dp.", _METHODS),
-        "save": 'released.dp.save("table.parquet")',
-        "to_excel": 'released.dp.to_excel("table.xlsx")',
-        **_calls("private.", _ROW_STEPS),
-    }
-)
-"""A valid call of each method, for a frame with these columns; groups have a table of their own."""
-
-_GROUPS = {
-    "count": "(epsilon=0.1)",
-    "sum mean var std describe quantile median": '("age", epsilon=0.1)',
-    "value_counts mode": '("health", epsilon=0.1)',
-    "proportion": '("health", "yes", epsilon=0.1)',
-    "agg": '(["mean", "std"], "age", epsilon=0.1)',
-}
 _OTHER_WORDS = {
     "count": "size shape len nrows info",
     "value_counts": "unique counts freq",
@@ -93,54 +32,6 @@ _OTHER_WORDS = {
     "query": "where isin between",
 }
 """Methods of the package, and their names in pandas, NumPy or SQL."""
-
-
-_NUMBERS, _LABELS = ("integer", "float"), ("category", "boolean")
-_KINDS = {"age": _NUMBERS, "income": _NUMBERS, "region": _LABELS, "health": _LABELS}
-_VALUES = {"north": "region", "yes": "health"}  # labels of these columns
-
-
-def own(example: str, columns: Iterable[Any]) -> str | None:
-    """Return an example with declared columns, labels and bounds in place of its own; None where none fits.
-
-    >>> from pdprivacy.domain import Column
-    >>> own('private.query("age >= 30")', [Column("rent", "float", lower=5, upper=9)])
-    'private.query("rent >= 5")'
-    >>> own('private.query("age >= 30")', [Column("debt", "integer", lower=-9, upper=0)])
-    'private.query("debt >= -9")'
-    """
-    free = [column for column in columns if column.role != "identifier" and column.timeline is None]
-    texts: dict[str, str] = {}
-    for name, kinds in _KINDS.items():
-        if not re.search(rf"\b{name}\b", example):
-            continue
-        fits = [
-            column for column in free if column.kind in kinds and (kinds is _NUMBERS or column.categories)
-        ]
-        if not fits:
-            return None
-        column = next((column for column in fits if column.name == name), fits[0])
-        free.remove(column)
-        texts[f'"{name}"'] = _quoted(column.name)
-        for label in (label for label, owner in _VALUES.items() if owner == name):
-            texts[f'"{label}"'] = _quoted(label if label in column.categories else column.categories[0])
-        if f" {name}" in example or f'"{name} ' in example:  # in an expression
-            if not isinstance(column.name, str) or set(column.name) & {"`", '"', "\\"}:
-                return None
-            code = column.name if column.name.isidentifier() else f"`{column.name}`"
-            lower, upper = (30 if end is None else end for end in (column.lower, column.upper))
-            texts["age >= 30"] = f"{code} >= {30 if lower <= 30 <= upper else min(lower, upper)}"
-            texts["12 * income"] = f"12 * {code}"
-    pattern = "|".join(map(re.escape, texts))
-    return re.sub(pattern, lambda match: texts[match[0]], example) if texts else example
-
-
-def _quoted(value: object) -> str:
-    return (
-        f'"{value}"'
-        if isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}
-        else repr(value)
-    )
 
 
 def nearest(name: object, known: Iterable[object]) -> str | None:
@@ -169,18 +60,17 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
     if close is not None:
         hint = _example(close, prefix)
     else:
-        hint = f"{_example('mean', prefix)}; dir({prefix}) lists what there is"
+        hint = Example(f"{_example('mean', prefix)}; dir({prefix}) lists what there is")
     return UnknownNameError(f"{kind!r} has no attribute {name!r}.", hint)
 
 
-def _example(name: str, prefix: str, columns: Iterable[Any] | None = None) -> str | None:
+def _example(name: str, prefix: str) -> Example:
     if prefix in ("private.dp", "private.dp.plan"):
         example = EXAMPLES.get(name, f"private.dp.{name}").replace("private.dp", prefix)
     else:
-        example = _calls(f"{prefix}.", _GROUPS).get(name, f"{prefix}.{name}(...)")
+        example = calls(f"{prefix}.", GROUPS).get(name, f"{prefix}.{name}(...)")
     planned = prefix.startswith("private.dp.plan")
-    example = example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example
-    return example if columns is None else own(example, columns)
+    return Example(example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example)
 
 
 def with_hints(function: F, prefix: str = "private.dp") -> F:
@@ -192,8 +82,7 @@ def with_hints(function: F, prefix: str = "private.dp") -> F:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            declared = args[0]._declared().columns if args and hasattr(args[0], "_declared") else None
-            wrong = misuse(function.__name__, signature, args, kwargs, prefix, declared)
+            wrong = misuse(function.__name__, signature, args, kwargs, prefix)
             if wrong is None:
                 raise
         raise wrong  # outside the except block: one error, not two
@@ -208,7 +97,6 @@ def misuse(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     prefix: str = "private.dp",
-    columns: Iterable[Any] | None = None,
 ) -> ArgumentError | None:
     """Return the error of a call that does not fit a signature, with a valid call; None where it fits.
 
@@ -221,15 +109,15 @@ def misuse(
         text = str(error)
     else:
         return None
-    hint = _example(name, prefix, columns)
+    hint = _example(name, prefix)
     _, *known = signature.parameters
     if missing := re.search(r"missing a required .*'(\w+)'", text):
         costs = ", what the call may cost" if missing[1] == "epsilon" else ""
         return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)
     if more := re.search(r"unexpected keyword argument '(.*)'", text, re.DOTALL):
         close = nearest(more[1], known)
-        if close and hint and f"{close}=" not in hint:
-            hint = f"{close}=..., as in {hint}"
+        if close and f"{close}=" not in hint:
+            hint = Example(f"{close}=..., as in {hint}")
         return ArgumentError(f"{name!r} got an unexpected keyword argument {more[1]!r}.", hint)
     if "too many positional" in text:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -244,7 +244,7 @@ BAD = {
         PrivacyError,
         "metadata=|declared",
     ),
-    "query of a variable": (lambda p: p.dp.query("pay == @RAW"), QueryError, 'f"age'),
+    "query of a variable": (lambda p: p.dp.query("pay == @RAW"), QueryError, "f'pay == {RAW}'"),
     "query of a call": (lambda p: p.dp.query("pay > pay.mean()"), QueryError, "."),
     "query of code": (lambda p: p.dp.query("__import__('os').getcwd() == 1"), QueryError, "."),
     "query of the index": (lambda p: p.dp.query("index > 1"), PrivacyError, "declared"),

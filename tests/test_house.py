@@ -28,7 +28,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "exact", "intervals", "types"},
+    {"_version", "examples", "exact", "intervals", "types"},
     {"errors", "show", "show.numbers"},
     {"checks", "disk", "distributions", "hints", "show.markup", "show.progress"},
     {"timeline"},

@@ -10,6 +10,7 @@ from typing import Any
 from pdprivacy.checks import plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped
 from pdprivacy.expressions.reader import (
     ARITHMETIC_SHAPE,
@@ -122,7 +123,7 @@ def _text(
 
 
 def _check_expressions(expressions: Any) -> None:
-    example = 'private.dp.assign(net="gain - loss")'
+    example = EXAMPLES["assign"]
     if not isinstance(expressions, Mapping) or not expressions:
         raise ParameterError(
             f"'expressions' must map new columns to expressions (got {got(expressions)}).", example

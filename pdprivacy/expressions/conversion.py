@@ -67,7 +67,7 @@ def cut(
     if declared.kind not in NUMERIC:
         raise DeclarationError(
             f"'cut' needs a numeric column, and column {column!r} is of kind {declared.kind!r}.",
-            "put labels together by private.dp.recode(column, {label: group})",
+            example("recode", Domain((declared,))),
         )
     for name, value in (("right", right), ("include_lowest", include_lowest)):
         flag(value, name)

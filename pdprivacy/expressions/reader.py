@@ -66,7 +66,7 @@ def read_syntax(text: str, subject: str, shape: str) -> Syntax:
         if other is None or ast.dump(node) != ast.dump(other):
             raise QueryError(
                 f"'&' and '|' bind differently in Python and in DataFrame.query in the {subject} {text!r}.",
-                "write 'and' and 'or', or put every comparison in parentheses: (age >= 30) & (age < 50)",
+                "write 'and' and 'or', or put every comparison in parentheses: (...) & (...)",
             )
     return Syntax(text, node, names)
 
@@ -104,7 +104,7 @@ def _scan(text: str, subject: str) -> tuple[str, str, dict[str, str]]:
         if match[0] == "@":
             raise QueryError(
                 f"the {subject} {text!r} refers to a variable by '@', whose value may depend on the data.",
-                'put the constant into the text: private.dp.query(f"age >= {limit}")',
+                "put the constant into the text: f" + repr(re.sub(r"@(\w+)", r"{\1}", text)),
             )
         return joints.get(match[0], match[0])
 

@@ -18,12 +18,11 @@ import pandas as pd
 from pdprivacy.checks import has_hash, one_of, plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, got, kind
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions.cells import nulls
 from pdprivacy.expressions.conditions import narrowed_domain, truths
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
-from pdprivacy.hints import EXAMPLES
-from pdprivacy.hints import own as own_example
 from pdprivacy.timeline import timestamp
 from pdprivacy.types import Mask
 
@@ -96,7 +95,7 @@ def call(method: str, *arguments: object, **options: object) -> str:
 
 def example(method: str, domain: Domain) -> str | None:
     """Return a valid call of a step with declared columns; None where none fits."""
-    return own_example(EXAMPLES[method], domain.columns)
+    return EXAMPLES[method].of(domain.columns)
 
 
 def names(domain: Domain, columns: object, method: str) -> list[Hashable]:

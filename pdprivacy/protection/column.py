@@ -30,7 +30,8 @@ from pdprivacy.errors import (
     kind,
     short_tracebacks,
 )
-from pdprivacy.hints import EXAMPLES, own, unknown
+from pdprivacy.examples import EXAMPLES, Example, quoted
+from pdprivacy.hints import unknown
 from pdprivacy.protection.protected import Protected
 from pdprivacy.timeline import FIELDS
 
@@ -64,7 +65,8 @@ class Opaque:
     def _example_call(self, method: str) -> str:
         """Return a call of a method with declared columns; of `count` where none fits."""
         columns = self._declared().columns
-        texts = (own(EXAMPLES.get(name, ""), columns) for name in (method, "describe", "value_counts"))
+        names = (name for name in (method, "describe", "value_counts") if name in EXAMPLES)
+        texts = (EXAMPLES[name].of(columns) for name in names)
         return next(filter(None, texts), EXAMPLES["count"])
 
     def _offered(self) -> Iterable[str]:
@@ -152,7 +154,7 @@ def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Pr
             if not isinstance(side, ProtectedColumn):
                 raise ParameterError(
                     f"a condition is joined with another condition (got {kind(side)}).",
-                    '(private["age"] >= 18) & (private["age"] < 65)',
+                    f"{column._source_text()}.notna() & {column._source_text()}.isin([VALUE, ...])",
                 )
             node = column._operand(side)
             if isinstance(node, ast.BoolOp) and isinstance(node.op, symbol):
@@ -228,8 +230,7 @@ class ProtectedColumn(Opaque):
 
     def _source_text(self) -> str:
         """The column as a user writes it."""
-        name = self._declared().names[0]
-        return f'private["{name}"]' if isinstance(name, str) else f"private[{name!r}]"
+        return f"private[{quoted(self._declared().names[0])}]"
 
     # ---------------------------------------------------------------- the frame of an expression
 
@@ -280,7 +281,7 @@ class ProtectedColumn(Opaque):
             if not value._is_kept_by(self._protected):
                 raise ParameterError(
                     "the columns belong to different protected frames.",
-                    'take each from the frame that is filtered: adults[adults["age"] < 65].',
+                    "take each from the frame that is filtered: adults[adults[...] & adults[...]].",
                 )
             return value._node
         if type(value) in (datetime.date, datetime.datetime):
@@ -288,7 +289,7 @@ class ProtectedColumn(Opaque):
         if type(value) not in _PLAIN:
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
-                'private["age"] >= 18, private["when"] >= "2020-01-31"; of a released number x, float(x).',
+                'a constant such as 18 or "2020-01-31"; of a released number x, float(x).',
             )
         if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
             return ast.UnaryOp(ast.USub(), ast.Constant(-value))
@@ -319,7 +320,7 @@ class ProtectedColumn(Opaque):
         if not isinstance(values, list | tuple | set | frozenset | range):
             raise ParameterError(
                 f"'values' must be a list of plain Python values (got {kind(values)}).",
-                'private["region"].isin(["north", "south"])',
+                f"{self._source_text()}.isin([VALUE, ...])",
             )
         listed = ast.List([self._operand(value) for value in values])
         return self._condition(ast.Compare(self._node, [ast.In()], [listed]))
@@ -394,9 +395,11 @@ class ProtectedColumn(Opaque):
     # ---------------------------------------------------------------- refusals
 
     def __bool__(self) -> NoReturn:
+        first = self._declared().columns[0]
+        is_number = first.kind in ("integer", "float") and first.timeline is None
+        condition = "between(18, 65)" if is_number else "isin([VALUE, ...])"
         raise self._opaque_error(
-            "A truth value",
-            f"{self._source_text()}.between(18, 65); and for conditions a & b, a | b, ~a",
+            "A truth value", f"{self._source_text()}.{condition}; and for conditions a & b, a | b, ~a"
         )
 
     def __iter__(self) -> NoReturn:
@@ -406,7 +409,7 @@ class ProtectedColumn(Opaque):
         raise self._opaque_error("'in'", f"{self._source_text()}.isin([VALUE, ...]), which makes a condition")
 
     def __hash__(self) -> int:
-        raise self._opaque_error("A hash", 'the label of the column, "age"')
+        raise self._opaque_error("A hash", f"the label of the column, {quoted(self._declared().names[0])}")
 
 
 @short_tracebacks
@@ -483,20 +486,20 @@ _FUNCTION = "a function may look at other records, and nothing can be declared o
 _MULTIPLIES = "one record may become many, and nothing bounds how many"
 _WIDER = "it changes cells by a condition or a frame from elsewhere, which may depend on other records"
 
-_FILTER = 'a condition with declared bounds: private.dp.query("age <= 90")'
-_TRIM = (
-    'public bounds: private.dp.query("income <= 200_000") or private.dp.clip(upper={"income": 200_000}); or '
+_FILTER = Example('a condition with declared bounds: private.dp.query("age >= 30")')
+_TRIM = Example(
+    'public bounds: private.dp.query("age >= 30") or private.dp.clip(upper={"age": 80}); or '
     "private.dp.suppress_outliers(...), which is random and whose cost is known"
 )
 _TOP = "private.dp.query with a public threshold, or private.dp.quantile for a private one"
-_COLUMN = 'arithmetic of declared columns: private.dp.assign(net="gain - loss")'
-_FILL = 'a public constant: private.dp.fillna({"age": 0}), or private.dp.dropna()'
+_COLUMN = Example('arithmetic of declared columns: private.dp.assign(net="age - income")')
+_FILL = "a public constant: private.dp.fillna(0), or private.dp.dropna()"
 _RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
 _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
 _ONE_OF_EACH = (
     "df.dp.protect(..., unit=..., max_rows=1), which names whose each record is, and keeps one of each"
 )
-_SELECT = 'private.dp.select(["age", "region"]) for columns, private.dp.query for records'
+_SELECT = Example('private.dp.select(["age", "region"]) for columns, private.dp.query for records')
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -516,10 +519,13 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("drop", "filter", "reindex"), (_PLACE, _SELECT)),
         **dict.fromkeys(("apply", "map", "transform", "pipe"), (_FUNCTION, _COLUMN)),
         "eval": ("an expression may look at other records, as with age.mean()", _COLUMN),
-        "qcut": ("its edges are quantiles of the data", "public edges: private.dp.cut('age', [18, 30, 65])"),
+        "qcut": (
+            "its edges are quantiles of the data",
+            Example("public edges: private.dp.cut('age', [18, 30, 65])"),
+        ),
         "replace": (
             "it looks for values that need not be declared",
-            "private.dp.recode('region', {'north': 'other'})",
+            Example("private.dp.recode('region', {'north': 'other'})"),
         ),
         **dict.fromkeys(("where", "mask", "update", "combine_first"), (_WIDER, _COLUMN)),
     }

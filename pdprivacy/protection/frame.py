@@ -15,6 +15,7 @@ from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_tracebacks
+from pdprivacy.examples import EXAMPLES, quoted
 from pdprivacy.hints import with_hints
 from pdprivacy.protection.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.protection.protected import Protected, Step
@@ -108,7 +109,7 @@ class ProtectedFrame(Opaque):
         if not column._is_kept_by(self._protected):
             raise ParameterError(
                 "The columns belong to another protected frame.",
-                'take them from the frame that is changed: adults[adults["age"] < 65].',
+                "take them from the frame that is changed: adults[adults[...] & adults[...]].",
             )
         return column._syntax()
 
@@ -134,9 +135,10 @@ class ProtectedFrame(Opaque):
         if isinstance(key, list) and not mask:
             return self.select(key)
         if isinstance(key, slice) or not has_hash(key):
+            first = quoted(self._declared().names[0])
             raise ParameterError(
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
-                'private["age"], private[["age", "region"]], private[private["age"] >= 18].',
+                f"private[{first}], private[[{first}]], private[private[{first}].notna()].",
             )
         return ProtectedColumn._named(self._protected, key)
 
@@ -350,9 +352,7 @@ class ProtectedFrame(Opaque):
     # ---------------------------------------------------------------- refusals
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise ParameterError(
-            "A protected frame is not changed in place.", 'private.assign(yearly="12 * income")'
-        )
+        raise ParameterError("A protected frame is not changed in place.", EXAMPLES["assign"])
 
     def __iter__(self) -> NoReturn:
         raise self._opaque_error("Iteration", "for name in private.columns: ...")

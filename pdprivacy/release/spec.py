@@ -24,7 +24,7 @@ from pdprivacy.accounting.rules import shares
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
-from pdprivacy.hints import EXAMPLES
+from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
@@ -333,7 +333,7 @@ def columns_of(
     except TypeError:  # no label
         raise ParameterError(
             f"{method!r} takes a column label or a list of labels.",
-            EXAMPLES.get(method, 'a label such as "age", not the cells of the column'),
+            EXAMPLES.get(method, Example('a label such as "age", not the cells of the column')),
         ) from None
     if len(different) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
@@ -355,9 +355,7 @@ def weighted_columns(
     if weights is None:
         return chosen, None
     if isinstance(weights, list | pd.Index) or not has_hash(weights):
-        raise ParameterError(
-            f"'weights' must be the label of one declared column (got {kind(weights)}).", 'weights="w"'
-        )
+        raise ParameterError(f"'weights' must be the label of one declared column (got {kind(weights)}).")
     (weight,) = columns_of(protected, [weights], method)
     if columns is None and method == "count":  # of all records, and of no column
         return (), weight
@@ -441,7 +439,7 @@ def with_bounds(statistic: Statistic, call: Call) -> Statistic:
     if any(column.timeline for column in call.columns):
         raise ParameterError(
             "'bounds' are for numbers, and the columns hold dates.",
-            'private.clip(lower={"when": pd.Timestamp("2020-01-01")}) before the release',
+            "private.clip of the dates, before the release",
         )
     if not isinstance(call.bounds, Mapping):
         return BoundedStatistic(statistic, (pair_of(call.bounds),))

@@ -20,7 +20,7 @@ from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
 from pdprivacy.checks import one_of
-from pdprivacy.domain import Column
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     DeclarationError,
     ParameterError,
@@ -30,6 +30,7 @@ from pdprivacy.errors import (
     short_tracebacks,
 )
 from pdprivacy.exact import next_down, rounded_up
+from pdprivacy.examples import Example
 from pdprivacy.hints import with_hints
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.metadata import Released
@@ -62,6 +63,8 @@ LEAST = Fraction(1, 10**9)
 
 LARGEST = 2.0**40
 """The largest epsilon of a search."""
+
+_PLAN = Example('plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).')
 
 
 @short_tracebacks
@@ -168,7 +171,7 @@ def plan_releases(
     if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence) or not calls:
         raise ParameterError(
             f"'calls' must be a list of releases, at least one (got {got(calls)}).",
-            'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
+            _PLAN,
         )
     facts = _paid_as_a_whole(protected)
     return _plan_of(protected, [_priced_tuple(call, facts) for call in calls], delta, accounting)
@@ -195,7 +198,7 @@ def _priced_tuple(call: Any, facts: Protected) -> Priced:
         raise ParameterError(
             "Each of 'calls' must be a release, its arguments, and finally a mapping of its keywords, "
             "including 'epsilon'.",
-            'plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).',
+            _PLAN,
         )
     name, *arguments = parts
     one_of(name, "the release", sorted(VERBS))
@@ -290,6 +293,9 @@ class Batch(BatchMethods):
         for pending, result in zip(self._waiting, released, strict=True):
             pending._released = result
 
+    def _declared(self) -> Domain:
+        return self._protected.domain
+
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), *VERBS])
 
@@ -301,10 +307,10 @@ class Batch(BatchMethods):
 
             @short_traceback
             @functools.wraps(VERBS[name])
-            def add_release(*args: Any, **options: Any) -> Pending[Any]:
-                return self._add(name, args, options)
+            def add_release(batch: Batch, /, *args: Any, **options: Any) -> Pending[Any]:
+                return batch._add(name, args, options)
 
-            return add_release
+            return add_release.__get__(self)
 
     def _add(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Pending[Any]:
         if not self._open:

@@ -13,6 +13,7 @@ import pandas as pd
 from pdprivacy import postprocess
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions import Node, Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
@@ -361,11 +362,11 @@ def ols(
 
 def _listed(X: Labels, domain: Domain) -> Any:
     if X is None:
-        raise ParameterError("'ols' needs the columns of the regressors.", 'X=["age"].')
+        raise ParameterError("'ols' needs the columns of the regressors.", EXAMPLES["ols"])
     if isinstance(X, ProtectedFrame) or (isinstance(X, tuple) and X not in domain):
         raise ParameterError(
             f"'ols' takes a label or a list of labels as 'X' (got {type(X).__name__}).",
-            'X=["age", "tenure"].',
+            EXAMPLES["ols"],
         )
     return X
 

@@ -25,6 +25,7 @@ from pdprivacy import accounting, risk
 from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
+from pdprivacy.examples import Example
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
 from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
@@ -497,7 +498,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
     if isinstance(publications, Mapping | str) or not isinstance(publications, Sequence) or not publications:
         raise ParameterError(
             "'publications' must be a list of mappings.",
-            'repeated_risk([{"by": "age", "sensitive": "health", "epsilon": 0.5}]).',
+            Example('repeated_risk([{"by": "region", "sensitive": "health", "epsilon": 0.5}]).'),
         )
     cohorts: list[_Cohort] = []
     steps = []

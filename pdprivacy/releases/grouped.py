@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 import pandas as pd
 
-from pdprivacy.domain import Column
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import OpaqueFrameError, ParameterError, short_traceback, short_tracebacks
+from pdprivacy.examples import GROUPS, Example, calls
 from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
@@ -57,6 +58,7 @@ else:
 
 
 _GROUPS = 'private.dp.groupby("region")'
+_PERIODS = Example('private.dp.groupby("when", freq="M")')
 
 
 @short_tracebacks
@@ -90,6 +92,9 @@ class DeclaredGroups:
             f"{operation} reads cells, and the groups of a protected frame show none.",
             f"{self._count()} has a row for each declared group.",
         )
+
+    def _declared(self) -> Domain:
+        return self._protected.domain
 
     def _count(self) -> str:
         """The call that counts the records of these groups."""
@@ -370,7 +375,7 @@ def _columns(
     """The columns of a release, none of which is a key; where they are not ``needed``, all numeric ones."""
     requested = groups._columns_to_release(columns)
     if needed and requested is None:
-        raise ParameterError(f"{method!r} needs a column.", f'{_GROUPS}.{method}("health", epsilon=0.1)')
+        raise ParameterError(f"{method!r} needs a column.", calls(f"{_GROUPS}.", GROUPS)[method])
     chosen = columns_of(groups._protected, requested, method, groups.keys)
     refuse_shared(chosen, groups.keys, method)
     return chosen
@@ -496,7 +501,7 @@ def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None =
     if isinstance(by, pd.Grouper):
         grouper: Any = by
         if grouper.key is None or grouper.freq is None or freq is not None:
-            raise ParameterError("a Grouper needs 'key' and 'freq'.", 'private.dp.groupby("when", freq="M")')
+            raise ParameterError("a Grouper needs 'key' and 'freq'.", _PERIODS)
         by, freq = grouper.key, getattr(grouper.freq, "freqstr", grouper.freq)
     if freq is not None:
         protected = transformed(protected.admitted("cut"), _in_periods(protected, by, freq))
@@ -509,5 +514,5 @@ def _in_periods(protected: Protected, by: Labels, freq: str) -> Transform:
     """The step that makes periods of the one column of dates among the keys."""
     dates = [key.name for key in columns_of(protected, by, "groupby") if key.timeline is not None]
     if len(dates) != 1:
-        raise ParameterError("'freq' needs one column of dates among the keys.", 'groupby("when", freq="M")')
+        raise ParameterError("'freq' needs one column of dates among the keys.", _PERIODS)
     return cut(protected.domain, dates[0], freq=freq)

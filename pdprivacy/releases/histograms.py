@@ -79,7 +79,7 @@ def count(
         return _weight_of_all(protected, columns, weights, epsilon, noise)
     if not chosen and protected.scope.neighbors == "replace_one" and not protected.scope.filtered:
         raise ParameterError(
-            "Under neighbors='replace_one' the number of rows is public.", "use len(private)."
+            "Under neighbors='replace_one' the number of rows is public.", "print(private) shows it."
         )
     call = Call.of("count", epsilon, noise, chosen)
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)

@@ -14,6 +14,7 @@ import pandas as pd
 from pdprivacy import releases
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
+from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Result, release_of
@@ -300,7 +301,8 @@ def asked_of(
     if isinstance(func, Mapping):
         if columns is not None or not func:
             raise ParameterError(
-                "A mapping for 'agg' must name the columns itself.", 'agg({"age": "mean"}, epsilon=0.1)'
+                "A mapping for 'agg' must name the columns itself.",
+                Example('agg({"age": "mean"}, epsilon=0.1)'),
             )
         chosen = columns_of(protected, list(func), method)
         each = [func[column.name] for column in chosen]
@@ -467,7 +469,7 @@ def pivot_table(
     if index is None:
         raise ParameterError(
             "'pivot_table' needs 'index', the keys of its rows.",
-            'private.dp.pivot_table("age", index="region", epsilon=0.1)',
+            EXAMPLES["pivot_table"],
         )
     rows = columns_of(protected, index, "pivot_table")
     tops = () if columns is None else columns_of(protected, columns, "pivot_table")

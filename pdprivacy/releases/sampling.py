@@ -18,7 +18,15 @@ from pdprivacy import noise
 from pdprivacy.accounting import Event, Events
 from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, TableTooLargeError, got, warn
+from pdprivacy.errors import (
+    BudgetError,
+    OmissionWarning,
+    ParameterError,
+    TableTooLargeError,
+    got,
+    warn,
+)
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
@@ -87,7 +95,7 @@ def partition(
     """
     columns = columns_of(protected, [by] if isinstance(by, tuple) else by, "partition")
     if len(columns) != 1:
-        raise ParameterError("'by' must be one column.", 'partition("region", epsilon=0.5).')
+        raise ParameterError("'by' must be one column.", EXAMPLES["partition"])
     if columns[0].cells("partition") > MOST_GROUPS:
         raise TableTooLargeError(
             f"The column has more than {MOST_GROUPS} declared labels.",

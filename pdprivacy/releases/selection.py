@@ -13,6 +13,7 @@ from pdprivacy.checks import whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.exact import EXACT
+from pdprivacy.examples import Example
 from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
@@ -256,7 +257,7 @@ def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp")
         example = "[0.25, 0.75]" if several else "0.5"
         raise ParameterError(
             f"'quantile' takes columns first, and 'q' by name (got {got(columns)}).",
-            f"{call}.quantile(q={example}, epsilon=0.1)",
+            Example(f'{call}.quantile(q={example}, epsilon=0.1, columns="age")'),
         )
 
 

@@ -28,6 +28,7 @@ from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.exact import EXACT
+from pdprivacy.examples import Example
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.privacy import Rational, positive
@@ -271,7 +272,9 @@ def utility(
         if not names:
             raise DeclarationError(
                 "'utility' found no column with the role quasi_identifier or sensitive.",
-                'utility(["age", "health"]), or metadata={"dp": {"role": "sensitive"}} in the schema.',
+                Example(
+                    'utility(["region", "health"]), or metadata={"dp": {"role": "sensitive"}} in the schema.'
+                ),
             )
         columns = names
     chosen = columns_of(protected, columns, "utility")

@@ -15,6 +15,7 @@ from pdprivacy import postprocess, risk
 from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.ledger import Entry
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
@@ -157,9 +158,7 @@ def crosstab(
         )
     flag(margins, "margins")
     if {column.name for column in rows} & {column.name for column in tops}:
-        raise ParameterError(
-            "'index' and 'columns' share a column.", 'private.dp.crosstab("region", "health", epsilon=0.1)'
-        )
+        raise ParameterError("'index' and 'columns' share a column.", EXAMPLES["crosstab"])
     axes = (*rows, *tops)
     check_cells(axes, "crosstab")
     call = Call.of("crosstab", epsilon, noise_of_cells(noise, weight), tops, rows, constraint, weight)

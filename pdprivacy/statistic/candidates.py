@@ -195,7 +195,7 @@ class Quantile:
         if self.weights is not None and (self.keys or self.end is not None):
             raise ParameterError(
                 "Weighted quantiles are offered for all records, above 0 and below 1, and not per group.",
-                'private[private["region"] == "north"].dp.quantile("age", weights="w", epsilon=0.1)',
+                "private[...].dp.quantile(..., weights=..., epsilon=0.1) of the records of one group",
             )
 
     @property

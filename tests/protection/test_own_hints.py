@@ -1,55 +1,191 @@
-"""Hints of wrong calls, on a frame without the names of the examples: each runs as it is written."""
+"""Hints of refused calls (`examples`), on frames without the names of the examples: each runs as written."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pandas as pd
 import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
-from pdprivacy.errors import PrivacyError
+from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError
+from pdprivacy.examples import EXAMPLES
+from pdprivacy.protection import REFUSED
 from pdprivacy.protection.frame import ROW_STEPS
+from pdprivacy.releases.grouped import GroupBy
+from pdprivacy.releases.planning import GroupPlans
+from pdprivacy.timeline import Timeline
 
-DOMAIN = Domain(
-    (
-        Column("my weight", "float", lower=40, upper=90),
-        Column("floor", "integer", lower=-2, upper=9),
-        Column("side", "category", categories=("left", "right")),
-        Column("kept", "boolean"),
-    )
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+RENT = Column("rent", "float", lower=400, upper=900, bins=(400, 600, 900))
+FLOOR = Column("floor", "integer", lower=-2, upper=9)
+CITY = Column("city", "category", categories=("left", "right"))
+BUILT = Column("built", "integer", lower=0, upper=900, timeline=Timeline(18_000, "D"))
+FLAG = Column("flag", "boolean")
+ODD = (
+    Column("my rent", "float", lower=40.5, upper=90.25, bins=(40.5, 60, 90.25)),
+    Column(5, "integer", lower=-9, upper=-2),
+    Column('a "b"', "category", categories=('c"', 7, "d\\")),
+    Column(("x", 1), "boolean"),
 )
-FRAME = pd.DataFrame({"my weight": [50.5], "floor": [3], "side": ["left"], "kept": [True]})
-CALLS = [
-    *(f"private.{step}(nothing=1)" for step in ROW_STEPS),
-    *(
-        f"private.dp.{method}(nothing=1)"
-        for method in ("mean", "corr", "value_counts", "crosstab", "ols", "top_k")
-    ),
+CELLS = {"float": [450.5, 60.0], "integer": [3, -3], "boolean": [True, False]}
+DOMAINS = {
+    "plain": (CITY, RENT, FLOOR, FLAG, BUILT),
+    "odd": ODD,
+    "text with quotes first": (*ODD[2:], Column("class", "integer", lower=0, upper=9)),
+    "labels": (CITY, FLAG, Column("id", "integer", lower=0, upper=9, role="identifier")),
+    "one label": (Column("city", "category", categories=("left",)), FLAG),
+    "numbers": (FLOOR, Column("free", "float")),
+    "dates": (BUILT,),
+}
+FOREIGN = r"\b(age|income|region|health|gain|tenure|north|yes)\b|[\"'](when|w)[\"']"
+WRONG = ["()", "(nothing=1)", "(3)", "([])", "([[1]], epsilon=1)", "(LABEL, LABEL, LABEL, LABEL, epsilon=1)"]
+SPECIAL = [
+    "private.dp[LABEL]",
+    "private.dp.count(epsilon=1, weights=[1])",
+    "private.dp.crosstab(LABEL, LABEL, epsilon=1)",
+    "private.dp.agg({LABEL: 'mean'}, LABEL, epsilon=1)",
+    "private.dp.pivot_table(LABEL, epsilon=1)",
+    "private.dp.ols(LABEL, None, epsilon=1)",
+    "private.dp.ols(LABEL, ('a', 'b'), epsilon=1)",
+    "private.dp.partition([LABEL, LAST], epsilon=1)",
+    "private.dp.repeated_risk(3)",
+    "private.dp.plan_releases(3)",
+    "private.dp.plan_releases([3])",
+    "private.dp.plan_releases([('mean', {'epsilon': 1, 'nothing': 1})])",
+    "private.dp.utility(epsilon=1)",
+    "private.dp.groupby(LABEL, freq='M')",
+    "private.dp.groupby(pd.Grouper(key=LABEL))",
+    "private.dp.groupby(LABEL)[LABEL].count(epsilon=1)",
+    "private.dp.groupby(LABEL).quantile(LAST, weights=LAST, epsilon=1)",
+    "len(private.dp.groupby(LABEL))",
+    "private.dp.mean(LAST, bounds=(0, 1), bounding='clamp', epsilon=1)",
+    "private.dp.quantile(0.5, epsilon=1)",
     "private.query(3)",
-    "private.clip()",
+    "private.query('rent > @limit')",
+    "private.query('rent > 1 & floor > 2')",
     "private.clip({})",
     "private.clip('3')",
     "private.fillna([1])",
-    "private.cut('floor')",
-    "private.cut('floor', 3)",
-    "private.cut('floor', [0, 1, 2], labels=3)",
-    "private.recode('side', 3)",
+    "private.cut(LAST)",
+    "private.cut(LAST, 3)",
+    "private.cut(LAST, [0, 1, 2], labels=3)",
+    "private.recode(LABEL, 3)",
     "private.rename(3)",
-    "private.assign(x=private['side'] + 1)",
-    "private.mean()",
-    "private.head",
+    "private.assign(x=private[LABEL] + 1)",
+    "private.assign(x=other[LABEL])",
+    "private[LABEL] == other[LABEL]",
+    "private[LABEL] & 3",
+    "private[LABEL] == np.int64(3)",
+    "private[LABEL].isin(3)",
+    "private[LABEL].mean()",
+    "private[LABEL].dp",
+    "private[LABEL].nothing",
+    "hash(private[LABEL])",
+    "bool(private[LABEL])",
+    "list(private[LABEL])",
+    "np.asarray(private[LABEL])",
+    "1 in private[LABEL]",
+    "private.__setitem__(LABEL, 1)",
+    "private[1:2]",
+    "private[[True]]",
+    "private.nothing",
+    "private.dp.nothing",
+    "len(private)",
+    "list(private)",
+    "np.asarray(private)",
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_a_hint_that_is_a_call_runs(call):
-    private = pdprivacy.protect(FRAME, DOMAIN, epsilon=100)
-    with pytest.raises(PrivacyError) as caught:
-        eval(call, {"private": private})
-    hint = caught.value.hint or ""
-    if hint.startswith("private"):
-        eval(hint, {"private": private})
-    assert (
-        not {"age", "region", "income", "health"} & set(hint.replace('"', " ").split())
-        or call == "private.head"
-    )
+def protected(columns: tuple[Column, ...]) -> Any:
+    cells = {
+        column.name: np.clip(CELLS["integer"], column.lower, column.upper)
+        if column.kind in ("integer", "float") and column.lower is not None
+        else (list(column.categories or CELLS[column.kind]) * 2)[:2]
+        for column in columns
+    }
+    frame = pd.DataFrame(cells)
+    for column in columns:
+        if column.timeline is not None:
+            frame[column.name] = pd.to_datetime(["2019-05-01", "2020-02-29"])
+    return pdprivacy.protect(frame, Domain(columns), epsilon=10**6, delta=0.01)
+
+
+def refused_calls(private: Any) -> Iterator[str]:
+    """Calls of every public method with arguments that most do not take, and of names that are refused."""
+    owners = {
+        "private": ROW_STEPS,
+        "private.dp": dir(type(private.dp)),
+        "private.dp.plan": dir(type(private.dp.plan)),
+        "private.dp.groupby(LABEL)": dir(GroupBy),
+        "private.dp.plan.groupby(LABEL)": dir(GroupPlans),
+        "batch": dir(private.dp.batch()),
+    }
+    for owner, names in owners.items():
+        for name in [name for name in names if not name.startswith("_")]:
+            yield from (f"{owner}.{name}{arguments}" for arguments in WRONG)
+        yield from (f"{owner}.{name}" for name in (*REFUSED, "nothing", "average", "means"))
+    yield from SPECIAL
+
+
+def calls_in(hint: str) -> Iterator[str]:
+    """The whole calls that a text names, without those that leave something out."""
+    for start in (match.start() for match in re.finditer(r"\bprivate\b", hint)):
+        for end in range(len(hint), start, -1):
+            if hint[end - 1] in ")]":
+                try:
+                    node = ast.parse(hint[start:end], mode="eval").body
+                except SyntaxError:
+                    continue
+                if isinstance(node, ast.BoolOp):
+                    continue
+                if "..." not in hint[start:end]:
+                    yield hint[start:end]
+                break
+
+
+@pytest.mark.full(keep=3)
+@pytest.mark.parametrize("case", DOMAINS)
+def test_hints_name_declared_columns_in_calls_that_run(case):
+    private = protected(DOMAINS[case])
+    labels = list(private.columns)
+    names = {"pd": pd, "np": np, "other": protected(DOMAINS[case]), "LABEL": labels[0], "LAST": labels[-1]}
+    hints: dict[str, str] = {}
+    for call in refused_calls(private):
+        with private.dp.batch() as batch:
+            try:
+                eval(call, {**names, "private": private, "batch": batch})
+            except PrivacyError as error:
+                hints.setdefault(error.hint or "", call)
+            except (TypeError, AttributeError):  # of Python
+                pass
+    for hint, call in hints.items():
+        said = f"{call} -> {hint}"
+        assert not re.search(FOREIGN, hint), said
+        for valid in calls_in(hint):
+            try:
+                eval(valid, {**names, "private": private})
+            except Exception as error:
+                raise AssertionError(f"{said}: {error}") from None
+    assert len(hints) > 30
+
+
+def test_a_frame_that_is_not_protected_is_told_with_the_names_of_the_examples():
+    with pytest.raises(NotProtectedError) as caught:
+        pd.DataFrame({"rent": [1]}).dp.mean("rent", epsilon=1)
+    assert EXAMPLES["mean"] in caught.value.hint
+
+
+def test_the_public_number_of_rows_is_where_the_hint_says():
+    frame = pd.DataFrame({"rent": [450.5, 600.0]})
+    private = pdprivacy.protect(frame, Domain((RENT,)), epsilon=1, neighbors="replace_one")
+    with pytest.raises(ParameterError, match="number of rows is public") as caught:
+        private.dp.count(epsilon=1)
+    assert caught.value.hint == "print(private) shows it."
+    assert re.search(r"rows +2 \(public\)", str(private))
