@@ -204,23 +204,6 @@ def test_every_public_name_is_short():
     assert len(found) > 400
 
 
-STEP = """
-def test_called():
-    stepped(body)(raw(), release_id="a")
-
-def body(private):
-    own = "mine"
-    {line}
-"""
-
-
-@pytest.mark.parametrize("line", ['private.dp.mean("age", epsilon=5)', 'raise KeyError("of the user")'])
-def test_the_frames_of_the_body_of_a_step_stay(line, tmp_path):
-    told = by_pytest(CODE + STEP.format(line=line), tmp_path)
-    assert "own        = 'mine'" in told
-    assert re.search(r"^>? +" + re.escape(line), told, re.MULTILINE)
-
-
 @pytest.mark.parametrize("call", ["protect", "groups", "plan", "batch"])
 def test_no_frame_of_the_package_shows_records(dp, call):
     domain = Domain((Column("age", "integer", lower=0, upper=99), Column("ill", "boolean")))
@@ -301,29 +284,49 @@ def test_verbose_ipython_shows_the_message_and_the_line_of_the_user(call, capsys
     assert "canary1" not in output
 
 
+BODIES = ['private.dp.mean("age", epsilon=5)', 'raise KeyError("of the user")']
+TESTED = [*CALLS, *(f"stepped(body_{number})(raw(), release_id='d')" for number in range(len(BODIES)))]
+BODY = """
+def body_{number}(private):
+    own = "mine"
+    {line}
+"""
 SUITE = """
-def test_called():
+def test_{number}():
     {call}
 """
 
 
-def by_pytest(code, folder):
-    """What pytest tells of a test that fails, with local variables and without a frame of the package."""
+@pytest.fixture(scope="module")
+def told_by_pytest(tmp_path_factory):
+    """What pytest tells of each call, in a test that fails, with local variables; one process runs all."""
+    folder = tmp_path_factory.mktemp("suite")
     file = folder / "test_of_user.py"
-    file.write_text(code)
+    bodies = [BODY.format(number=number, line=line) for number, line in enumerate(BODIES)]
+    suite = [SUITE.format(number=number, call=call) for number, call in enumerate(TESTED)]
+    file.write_text(CODE + "".join([*bodies, *suite]))
     command = [sys.executable, "-m", "pytest", "--showlocals", "-p", "no:cacheprovider", "-q", str(file)]
     done = subprocess.run(
         [*command, "--rootdir", str(folder)], capture_output=True, text=True, check=False, cwd=folder
     )
-    assert "1 failed" in done.stdout
-    assert not re.search(r"pdprivacy/[\w/]*\.py", done.stdout)
-    assert "canary1" not in done.stdout
-    return done.stdout
+    assert f"{len(TESTED)} failed" in done.stdout
+    _, *sections = re.split(r"^_+ test_\d+ _+$", done.stdout, flags=re.MULTILINE)
+    return dict(zip(TESTED, sections, strict=True))
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_pytest_with_locals_shows_no_frame_of_the_package(call, tmp_path):
-    assert call in by_pytest(CODE + SUITE.format(call=call), tmp_path)
+@pytest.mark.parametrize("call", TESTED)
+def test_pytest_with_locals_shows_no_frame_of_the_package(call, told_by_pytest):
+    told = told_by_pytest[call]
+    assert call in told
+    assert not re.search(r"pdprivacy/[\w/]*\.py", told)
+    assert "canary1" not in told
+
+
+@pytest.mark.parametrize(("call", "line"), list(zip(TESTED[len(CALLS) :], BODIES, strict=True)))
+def test_the_frames_of_the_body_of_a_step_stay(call, line, told_by_pytest):
+    told = told_by_pytest[call]
+    assert "own        = 'mine'" in told
+    assert re.search(r"^>? +" + re.escape(line), told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("call", CALLS)

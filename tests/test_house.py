@@ -133,6 +133,10 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""What holds statements; no expression does."""
+
+
 @functools.cache
 def imports(path: Path) -> frozenset[str]:
     """Every dotted name that a file imports when it runs, at its top or inside a function."""
@@ -149,7 +153,7 @@ def imports(path: Path) -> frozenset[str]:
             assert node.level == 0, f"{path.name} imports relatively"
             assert node.module is not None
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-        waiting += ast.iter_child_nodes(node)
+        waiting += [part for part in ast.iter_child_nodes(node) if isinstance(part, STATEMENTS)]
     return frozenset(names)
 
 

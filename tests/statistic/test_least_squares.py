@@ -47,11 +47,18 @@ RECORDS: list[tuple[Any, ...]] = list(itertools.product((-3.0, 10.0), (90, 98), 
 RECORDS += [(10.0, 90, True, 0.0), (10.0, 90, True, 1e-12), (3.5, 94, True, 1.0), (np.nan, 98, True, 4.0)]
 
 
+UNIVERSE = pd.DataFrame(RECORDS, columns=["x", "y", "flag", "w"]).assign(g="a")
+UNIVERSE = UNIVERSE.astype({"x": float, "y": int, "flag": bool, "w": float})
+
+
+@cache
+def table(rows: tuple[int, ...], neighbors: str) -> Any:
+    frame = UNIVERSE.take(list(rows)).reset_index(drop=True)
+    return protection.find(protected(frame, neighbors=neighbors))
+
+
 def regression(rows: tuple[int, ...], weights: str | None, neighbors: str = "add_remove") -> Any:
-    frame = pd.DataFrame([RECORDS[row] for row in rows], columns=["x", "y", "flag", "w"]).assign(g="a")
-    frame = frame.astype({"x": float, "y": int, "flag": bool, "w": float})
-    private = protection.find(protected(frame, neighbors=neighbors))
-    return ols(private, "y", ["x", "flag"], epsilon=1, weights=weights)
+    return ols(table(rows, neighbors), "y", ["x", "flag"], epsilon=1, weights=weights)
 
 
 @cache

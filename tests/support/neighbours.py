@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -29,7 +29,7 @@ from scipy import signal, special
 from tests.support.recorder import Recorder, recording
 from tests.support.records import Draw, Selection
 
-__all__ = ["Loss", "loss_of"]
+__all__ = ["Loss", "loss_of", "losses_of"]
 
 SLACK = 1e-9
 """The allowance of a loss for rounding in these computations."""
@@ -56,18 +56,31 @@ class Loss:
         ) * (1 + 1e-6)
 
 
-def loss_of(first: Any, second: Any, release: Callable[[Any], Any], *, rng: int = 1) -> Loss:
+def loss_of(first: Any, second: Any, release: Callable[[Any], Any]) -> Loss:
     """The loss of a release on two protected frames of neighbouring tables, and its charge.
 
     ``release`` is called with the accessor of each.
     """
+    (loss,) = losses_of([(first, second)], release)
+    return loss
+
+
+def losses_of(pairs: Sequence[tuple[Any, Any]], release: Callable[[Any], Any]) -> list[Loss]:
+    """The loss of each pair of protected frames; a frame that is the first of several pairs releases once."""
+    firsts = {id(first): first for first, _ in pairs}
+    records = {key: _recorded(release, first) for key, first in firsts.items()}
+    return [
+        of_records(records[id(first)], _recorded(release, second, records[id(first)]))
+        for first, second in pairs
+    ]
+
+
+def _recorded(release: Callable[[Any], Any], frame: Any, outcome: Recorder | None = None) -> Recorder:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with recording() as first_record:
-            release(first.dp)
-        with recording(outcome=first_record) as second_record:
-            release(second.dp)
-    return of_records(first_record, second_record)
+        with recording(outcome=outcome) as record:
+            release(frame.dp)
+    return record
 
 
 def of_records(one: Recorder, other: Recorder) -> Loss:

@@ -106,6 +106,7 @@ def nodes_of(module: str) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(ast.parse(source)))
 
 
+@functools.cache
 def imported(name: str, module: str, asname: str = "") -> str | None:
     """The line that imports a name of a module from where it is defined; None where there is no such name."""
     renamed = f" as {asname}" if asname and asname != name else ""
