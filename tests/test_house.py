@@ -670,6 +670,21 @@ def test_a_mechanism_is_known_to_its_own_file():
     assert {name for name in modules_with(asks) if not name.startswith("mechanism")} == set()
 
 
+# They draw sums of noise by its name, release weighted counts (no integers), and offer two mechanisms.
+COMPARES_MECHANISMS = {"noise.bits", "releases.tables", "releases.clustering"}
+
+
+def test_names_of_mechanisms_are_compared_by_few_modules():
+    """The set may shrink: a module that leaves it does not come back."""
+
+    def compares(node: ast.AST) -> bool:
+        inner = ast.walk(node) if isinstance(node, ast.Compare) else ()
+        return any(isinstance(child, ast.Constant) and child.value in MECHANISMS for child in inner)
+
+    outside = {name for name in modules_with(compares) if not name.startswith("mechanism")}
+    assert outside - COMPARES_MECHANISMS == set()
+
+
 def test_an_additive_mechanism_has_a_file_of_its_own():
     files = [mechanism.__module__ for mechanism in CLASSES.values() if hasattr(mechanism, "draw")]
     assert len(files) > 5

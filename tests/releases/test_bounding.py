@@ -1534,7 +1534,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "p below 1": (
         lambda dp: dp.mean("x", epsilon=1, delta=1e-6, mechanism="generalized_gaussian", p=0.5),
         ParameterError,
-        "at least 1",
+        "'p' must be between 1 and 100",
     ),
     "p NaN": (
         lambda dp: dp.mean("x", epsilon=1, delta=1e-6, mechanism="generalized_gaussian", p=NAN),

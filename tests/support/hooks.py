@@ -58,8 +58,8 @@ def attached(listener: Listener) -> Iterator[None]:
             stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
 
         replace(tasks, "calibrate", lambda own: _calibrating(own, state))
-        for name in ("add", "add_within"):
-            replace(tasks, name, lambda own: _adding(own, state))
+        for owner, name in ((tasks, "add"), (tasks, "add_within"), (exponential, "add")):
+            replace(owner, name, lambda own: _adding(own, state))
         for name, law in LAWS.items():
             replace(noise, name, lambda own, law=law: _drawing(own, law, state, listener))
         for mechanism in (exponential.ExponentialMechanism, exponential.PermuteAndFlip):
