@@ -292,3 +292,23 @@ def has_hash(value: object) -> bool:
 def plain(value: Any) -> Any:
     """Return a numpy number, truth value or string as the Python one, and everything else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+
+
+def label(value: Any, subject: str) -> Any:
+    """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
+
+    >>> label(3, "the image of 'north'")
+    3
+    """
+    constant = plain(value)
+    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
+    if (
+        container
+        or not has_hash(constant)
+        or is_null(constant)
+        or getattr(constant, "confidential", False) is True
+    ):
+        raise ParameterError(f"{subject} must be a label (got {kind(value)}).")
+    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
+        raise ParameterError(f"{subject} must be encodable text (got {kind(value)}).")
+    return constant

@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, plain
+from pdprivacy.checks import finite, flag, is_null, label, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
-from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
+from pdprivacy.expressions.nodes import NUMERIC, Node, cast
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
 from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Floats, Integers
@@ -350,8 +350,7 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
     taken: set[Hashable] = set()
     for name, new in columns.items():
         column = own(domain[name], "rename")
-        if new is None or not has_hash(new):
-            raise ParameterError(f"'rename' got no name for column {name!r} (got {kind(new)}).")
+        new = label(new, f"the new name of column {name!r}")
         if new == name:
             continue
         if new in domain or new in taken:
