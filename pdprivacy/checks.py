@@ -122,7 +122,7 @@ def flag(value: Any, name: str) -> bool:
     raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
 
 
-def one_of(value: T, name: str, known: Sequence[str | None]) -> T:
+def one_of(value: T, name: str, known: Sequence[str | None], hint: str | None = None) -> T:
     """Return one of the known names; refuse any other.
 
     >>> one_of("cells", "average", ("cells", "records", None))
@@ -134,7 +134,7 @@ def one_of(value: T, name: str, known: Sequence[str | None]) -> T:
     matches = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
     raise ParameterError(
         f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
-        f'{name}="{matches[0]}"' if matches else None,
+        f'{name}="{matches[0]}"' if matches else hint,
     )
 
 
@@ -278,6 +278,13 @@ def is_null(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_list(value: Any) -> bool:
+    """Return whether it is a list of values; an array without a dimension is a single value."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__iter__") and not isinstance(value, str)
 
 
 def has_hash(value: object) -> bool:

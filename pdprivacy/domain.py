@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, one_of, plain
+from pdprivacy.checks import finite, flag, has_hash, is_list, is_null, is_number, items, one_of, plain
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.intervals import Interval
@@ -56,13 +56,6 @@ def declaration_hint(
         check = "pa.Check.in_range(LOWER, UPPER)"
         return f'{label}: pa.Column({dtype}, {check}, metadata={{"dp": {options}}})'
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
-
-
-def _is_list(value: Any) -> bool:
-    """Return whether it is a list of values; an array without a dimension is a single value."""
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return hasattr(value, "__iter__") and not isinstance(value, str)
 
 
 def _number(value: Any, column: Hashable, attribute: str) -> int | float:
@@ -208,7 +201,7 @@ class Column(_Kept):
         return number_text(end) if self.timeline is None else self.timeline.text(end)
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
-        if not _is_list(categories):
+        if not is_list(categories):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
@@ -269,7 +262,7 @@ class Column(_Kept):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} needs a numeric column (it is of kind {self.kind!r})."
             )
-        if not _is_list(bins):
+        if not is_list(bins):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)}).",
                 'metadata={"dp": {"bins": [0, 18, 65, 120]}}, from bound to bound',

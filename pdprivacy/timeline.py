@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.checks import one_of
+from pdprivacy.errors import ParameterError, kind
 from pdprivacy.types import Integers
 
 TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
@@ -289,11 +290,8 @@ class Timeline:
         >>> names, first.tolist()
         (('2020-01', '2020-02', '2020-03'), [0, 31, 60])
         """
-        code = FREQS.get(freq) if isinstance(freq, str) else None
-        if code is None:
-            raise ParameterError(
-                f"'freq' must be one of {', '.join(map(repr, get_args(Freq)))} (got {got(freq)}).", 'freq="M"'
-            )
+        known = isinstance(freq, str) and freq in FREQS
+        code = FREQS[freq] if known else one_of(freq, "freq", get_args(Freq), 'freq="M"')
         # as the clock shows them
         ends = self.instants(np.array([lower, upper])).tz_localize(None).to_numpy().astype("datetime64[D]")
         first, last = (_start(day, code) for day in ends)
