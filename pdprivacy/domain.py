@@ -164,9 +164,9 @@ class Column(_Kept):
                 f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
             )
         timeline, origin = self.timeline, self.timeline.origin
-        first, last = first_and_last(timeline.unit, timeline.zone)
-        if not first <= origin + self.lower <= origin + self.upper <= last:
-            ends = " to ".join(timeline.text(end - origin) for end in (first, last))
+        known = first_and_last(timeline.unit, timeline.zone)
+        if not self.interval.map(lambda end: origin + end).within(known):
+            ends = " to ".join(timeline.text(end - origin) for end in known)
             raise DeclarationError(
                 f"the dates of column {self.name!r} must be within {ends}, as their resolution is "
                 f"{timeline.unit!r}.",
@@ -234,15 +234,14 @@ class Column(_Kept):
     def _complete_boolean(self) -> None:
         set_field = object.__setattr__
         if self.categories is None:
-            lower = 0 if self.lower is None else self.lower
-            upper = 1 if self.upper is None else self.upper
-            labels = tuple(label for label in (False, True) if lower <= label <= upper)
+            labels = tuple(label for label in (False, True) if label in self.interval)
             if not labels:
                 raise DeclarationError(f"the bounds of the boolean column {self.name!r} must hold 0 or 1.")
             set_field(self, "categories", labels)
         assert self.categories is not None
-        set_field(self, "lower", int(min(self.categories)))
-        set_field(self, "upper", int(max(self.categories)))
+        lower, upper = self.hull
+        set_field(self, "lower", int(lower))
+        set_field(self, "upper", int(upper))
 
     def _whole(self, number: int | float, field: str) -> int:
         if number != int(number):

@@ -18,6 +18,7 @@ import pandas as pd
 
 from pdprivacy.checks import one_of
 from pdprivacy.errors import ParameterError, kind
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Integers
 
 TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
@@ -97,8 +98,8 @@ def nanoseconds(instant: pd.Timestamp) -> int:
     return int(stored.astype(np.int64)) * DATE_UNITS[np.datetime_data(stored.dtype)[0]]
 
 
-def first_and_last(unit: str, zone: str | None) -> tuple[int, int]:
-    """The first and the last date that can be held, in whole units since 1970.
+def first_and_last(unit: str, zone: str | None) -> Interval:
+    """The interval from the first to the last date that can be held, in whole units since 1970.
 
     These are the years 1 to 9999, and of nanoseconds what 64 bits hold. With a time zone they end a day
     earlier on both sides, so that the clocks of every time zone show such a date.
@@ -108,8 +109,9 @@ def first_and_last(unit: str, zone: str | None) -> tuple[int, int]:
     ('0001-01-01T00:00:00', '9999-12-31T23:59:59')
     """
     size, margin = DATE_UNITS[unit], 0 if zone is None else DAY
-    low, high = (-(2**63) + 1, 2**63 - 1) if unit == "ns" else (FIRST, LAST)
-    return -(-(low + margin) // size), (high - margin) // size
+    # the least number of 64 bits is no date
+    low, high = (INT64.lower + 1, INT64.upper) if unit == "ns" else (FIRST, LAST)
+    return Interval(-(-(low + margin) // size), (high - margin) // size)
 
 
 def zone_of(instant: pd.Timestamp) -> str | None:
@@ -248,10 +250,10 @@ class Timeline:
         unit = self.stored_unit
         factor = int(self.units(unit))
         origin, missing = self.origin * factor, np.iinfo(np.int64).min
-        low, high = (end - origin for end in first_and_last(unit, self.zone))
+        known = first_and_last(unit, self.zone).map(lambda end: end - origin)
         values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         stored = [
-            missing if number != number else origin + round(min(max(number * factor, low), high))
+            missing if number != number else origin + round(known.clip(number * factor))
             for number in values.tolist()
         ]
         return self._index(np.array(stored, dtype=np.int64), unit)

@@ -365,8 +365,9 @@ def _pair(name: Hashable, bounds: Any) -> Interval:
 
 def _checked_bounds(name: Hashable, whole: bool, checks: list[Any]) -> Interval:
     """The intersection of the bounds of all checks, with its ends."""
-    interval = LINE.intersect(*map(stated, checks))
-    interval = interval.whole() if whole else interval
+    # made whole first: NumPy compares large integers with floats as doubles
+    intervals = [stated(check).whole() if whole else stated(check) for check in checks]
+    interval = LINE.intersect(*intervals)
     if interval.empty:
         raise _contradiction(name, checks)
     return interval.closed()
