@@ -143,7 +143,7 @@ class Column(_Kept):
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
             self._check_timeline()
-        if not self.hull.within(self.interval):
+        if self.categories is not None and not self.hull.within(self.interval):
             raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
 
     def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
