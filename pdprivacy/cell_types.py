@@ -20,6 +20,7 @@ import pandas as pd
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
+from pdprivacy.intervals import INT64
 
 NUMBERS, TRUTH, TEXT = "numbers", "truth values", "text"
 DAYS, TIMES, ZONED, DURATIONS = "days", "times", "times with a time zone", "durations"
@@ -233,7 +234,7 @@ def refuse_unstorable(domain: Domain) -> None:
     for column in domain.columns:
         bounds = [column.lower, column.upper] if column.kind == "integer" else []
         wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
-        if not all(-(2**63) <= end < 2**63 for end in wide):
+        if not all(end in INT64 for end in wide):
             raise DeclarationError(
                 f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
                 "narrower bounds; a column of floats for larger numbers, of text for larger labels",

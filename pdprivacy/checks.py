@@ -107,7 +107,7 @@ def flag(value: Any, name: str) -> bool:
     raise ParameterError(f"{name!r} must be True or False (got {got(value)}).")
 
 
-def one_of(value: T, name: str, known: Sequence[str | None]) -> T:
+def one_of(value: T, name: str, known: Sequence[str | None], hint: str | None = None) -> T:
     """Return one of the known names; refuse any other.
 
     >>> one_of("cells", "average", ("cells", "records", None))
@@ -119,7 +119,7 @@ def one_of(value: T, name: str, known: Sequence[str | None]) -> T:
     matches = difflib.get_close_matches(value[:100], names, n=1) if isinstance(value, str) else []
     raise ParameterError(
         f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
-        f'{name}="{matches[0]}"' if matches else None,
+        f'{name}="{matches[0]}"' if matches else hint,
     )
 
 
@@ -265,6 +265,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
+def is_list(value: Any) -> bool:
+    """Return whether it is a list of values; an array without a dimension is a single value."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__iter__") and not isinstance(value, str)
+
+
 def has_hash(value: object) -> bool:
     """Return whether the value can be a key."""
     try:
@@ -277,3 +284,23 @@ def has_hash(value: object) -> bool:
 def plain(value: Any) -> Any:
     """Return a numpy number, truth value or string as the Python one, and everything else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+
+
+def label(value: Any, subject: str) -> Any:
+    """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
+
+    >>> label(3, "the image of 'north'")
+    3
+    """
+    constant = plain(value)
+    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
+    if (
+        container
+        or not has_hash(constant)
+        or is_null(constant)
+        or getattr(constant, "confidential", False) is True
+    ):
+        raise ParameterError(f"{subject} must be a label (got {kind(value)}).")
+    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
+        raise ParameterError(f"{subject} must be encodable text (got {kind(value)}).")
+    return constant

@@ -48,6 +48,7 @@ from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
+from pdprivacy.intervals import Interval
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
 from pdprivacy.types import Floats, Mask
@@ -294,9 +295,9 @@ def _refuse_nanoseconds(names: Set[Hashable], domain: Domain) -> None:
     for column in domain.columns:
         timeline = column.timeline
         if column.name in names and timeline is not None:
-            size, (first, last) = DATE_UNITS[timeline.unit], first_and_last("ns", None)
-            low, high = (int(end or 0) + timeline.origin for end in (column.lower, column.upper))
-            if low * size > last or high * size < first:
+            size = DATE_UNITS[timeline.unit]
+            low, high = ((end + timeline.origin) * size for end in column.interval)
+            if first_and_last("ns", None).intersect(Interval(low, high)).empty:
                 raise InvalidDataError(
                     f"column {column.name!r} is of nanoseconds, which hold no date between its bounds.",
                     f'df[{column.name!r}] = df[{column.name!r}].astype("datetime64[us]").',

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, is_number, items, one_of, plain
+from pdprivacy.checks import finite, flag, has_hash, is_list, is_null, is_number, items, one_of, plain
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.intervals import Interval
@@ -57,13 +57,6 @@ def declaration_hint(
         check = "pa.Check.in_range(LOWER, UPPER)"
         return f'{label}: pa.Column({dtype}, {check}, metadata={{"dp": {options}}})'
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
-
-
-def _is_list(value: Any) -> bool:
-    """Return whether it is a list of values; an array without a dimension is a single value."""
-    if isinstance(value, np.ndarray):
-        return value.ndim > 0
-    return hasattr(value, "__iter__") and not isinstance(value, str)
 
 
 def _number(value: Any, column: Hashable, attribute: str) -> int | float:
@@ -150,7 +143,7 @@ class Column(_Kept):
             raise DeclarationError(f"'lower' of column {self.name!r} must be below 'upper'.")
         if self.timeline is not None:
             self._check_timeline()
-        if not self.hull.within(self.interval):
+        if self.categories is not None and not self.hull.within(self.interval):
             raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
 
     def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
@@ -171,9 +164,9 @@ class Column(_Kept):
                 f"'timeline' of column {self.name!r} needs an integer column with bounds, and no bins."
             )
         timeline, origin = self.timeline, self.timeline.origin
-        first, last = first_and_last(timeline.unit, timeline.zone)
-        if not first <= origin + self.lower <= origin + self.upper <= last:
-            ends = " to ".join(timeline.text(end - origin) for end in (first, last))
+        known = first_and_last(timeline.unit, timeline.zone)
+        if not self.interval.map(lambda end: origin + end).within(known):
+            ends = " to ".join(timeline.text(end - origin) for end in known)
             raise DeclarationError(
                 f"the dates of column {self.name!r} must be within {ends}, as their resolution is "
                 f"{timeline.unit!r}.",
@@ -208,7 +201,7 @@ class Column(_Kept):
         return number_text(end) if self.timeline is None else self.timeline.text(end)
 
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
-        if not _is_list(categories):
+        if not is_list(categories):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
@@ -240,14 +233,13 @@ class Column(_Kept):
 
     def _complete_boolean(self) -> None:
         if self.categories is None:
-            lower = 0 if self.lower is None else self.lower
-            upper = 1 if self.upper is None else self.upper
-            labels = tuple(label for label in (False, True) if lower <= label <= upper)
+            labels = tuple(label for label in (False, True) if label in self.interval)
             if not labels:
                 raise DeclarationError(f"the bounds of the boolean column {self.name!r} must hold 0 or 1.")
             settle(self, categories=labels)
         assert self.categories is not None
-        settle(self, lower=int(min(self.categories)), upper=int(max(self.categories)))
+        lower, upper = self.hull
+        settle(self, lower=int(lower), upper=int(upper))
 
     def _whole(self, number: int | float, field: str) -> int:
         if number != int(number):
@@ -267,7 +259,7 @@ class Column(_Kept):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} needs a numeric column (it is of kind {self.kind!r})."
             )
-        if not _is_list(bins):
+        if not is_list(bins):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)}).",
                 'metadata={"dp": {"bins": [0, 18, 65, 120]}}, from bound to bound',

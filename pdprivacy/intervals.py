@@ -58,7 +58,8 @@ class Interval:
         return iter((self.lower, self.upper))
 
     def __contains__(self, number: Any) -> bool:
-        return Interval(number, number).within(self)
+        above = self.lower < number or (self.lower == number and not self.open_lower)
+        return bool(above and (number < self.upper or (number == self.upper and not self.open_upper)))
 
     def __repr__(self) -> str:
         left, right = "]" if self.open_lower else "", "[" if self.open_upper else ""

@@ -16,7 +16,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.checks import one_of
+from pdprivacy.errors import ParameterError, kind
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Integers
 
 TimeUnit: TypeAlias = Literal["D", "h", "min", "s", "ms", "us", "ns"]
@@ -96,8 +98,8 @@ def nanoseconds(instant: pd.Timestamp) -> int:
     return int(stored.astype(np.int64)) * DATE_UNITS[np.datetime_data(stored.dtype)[0]]
 
 
-def first_and_last(unit: str, zone: str | None) -> tuple[int, int]:
-    """The first and the last date that can be held, in whole units since 1970.
+def first_and_last(unit: str, zone: str | None) -> Interval:
+    """The interval from the first to the last date that can be held, in whole units since 1970.
 
     These are the years 1 to 9999, and of nanoseconds what 64 bits hold. With a time zone they end a day
     earlier on both sides, so that the clocks of every time zone show such a date.
@@ -107,8 +109,9 @@ def first_and_last(unit: str, zone: str | None) -> tuple[int, int]:
     ('0001-01-01T00:00:00', '9999-12-31T23:59:59')
     """
     size, margin = DATE_UNITS[unit], 0 if zone is None else DAY
-    low, high = (-(2**63) + 1, 2**63 - 1) if unit == "ns" else (FIRST, LAST)
-    return -(-(low + margin) // size), (high - margin) // size
+    # the least number of 64 bits is no date
+    low, high = (INT64.lower + 1, INT64.upper) if unit == "ns" else (FIRST, LAST)
+    return Interval(-(-(low + margin) // size), (high - margin) // size)
 
 
 def zone_of(instant: pd.Timestamp) -> str | None:
@@ -247,10 +250,10 @@ class Timeline:
         unit = self.stored_unit
         factor = int(self.units(unit))
         origin, missing = self.origin * factor, np.iinfo(np.int64).min
-        low, high = (end - origin for end in first_and_last(unit, self.zone))
+        known = first_and_last(unit, self.zone).map(lambda end: end - origin)
         values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         stored = [
-            missing if number != number else origin + round(min(max(number * factor, low), high))
+            missing if number != number else origin + round(known.clip(number * factor))
             for number in values.tolist()
         ]
         return self._index(np.array(stored, dtype=np.int64), unit)
@@ -289,11 +292,8 @@ class Timeline:
         >>> names, first.tolist()
         (('2020-01', '2020-02', '2020-03'), [0, 31, 60])
         """
-        code = FREQS.get(freq) if isinstance(freq, str) else None
-        if code is None:
-            raise ParameterError(
-                f"'freq' must be one of {', '.join(map(repr, get_args(Freq)))} (got {got(freq)}).", 'freq="M"'
-            )
+        known = isinstance(freq, str) and freq in FREQS
+        code = FREQS[freq] if known else one_of(freq, "freq", get_args(Freq), 'freq="M"')
         # as the clock shows them
         ends = self.instants(np.array([lower, upper])).tz_localize(None).to_numpy().astype("datetime64[D]")
         first, last = (_start(day, code) for day in ends)

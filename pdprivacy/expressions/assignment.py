@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pdprivacy.checks import plain
+from pdprivacy.checks import pair, plain
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.examples import EXAMPLES
@@ -161,12 +161,10 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
         return {}
     if not isinstance(bounds, Mapping):
         raise ParameterError(f"'bounds' must map new columns to (lower, upper) (got {got(bounds)}).", example)
-    for name, ends in bounds.items():
+    for name in bounds:
         if name not in expressions:
             raise ParameterError(f"'bounds' names {got(name)}, which is not a new column.", example)
-        if not isinstance(ends, tuple | list) or len(ends) != 2:
-            raise ParameterError(f"'bounds' of {name!r} must be (lower, upper) (got {got(ends)}).", example)
-    return {name: (ends[0], ends[1]) for name, ends in bounds.items()}
+    return {name: pair(ends, f"bounds[{name!r}]", example) for name, ends in bounds.items()}
 
 
 def _new_column(node: Node, name: str, ends: tuple[Any, Any] | None) -> Node:

@@ -261,8 +261,10 @@ def _numbers_of_objects(values: pd.Series[Any], column: Column, timeline: Timeli
     if timeline.zone is None and pd.api.types.infer_dtype(values, skipna=True) == "date":
         days = np.array(values.where(~null, None).tolist(), dtype="datetime64[D]").astype("datetime64[s]")
         return _numbers_of_index(pd.DatetimeIndex(days), column, timeline, values.index)
+    lower, upper = _ends(column)
+    limits = Interval(lower - 1, upper + 1)
     listed = [
-        None if missing else _number(cell, timeline, *_ends(column))
+        None if missing else _number(cell, timeline, limits)
         for cell, missing in zip(values.tolist(), null.tolist(), strict=True)
     ]
     if NO_DATE in listed:
@@ -271,7 +273,7 @@ def _numbers_of_objects(values: pd.Series[Any], column: Column, timeline: Timeli
     return column_of(numbers, null, column, values.index)
 
 
-def _number(cell: Any, timeline: Timeline, lower: int, upper: int) -> int | str:
+def _number(cell: Any, timeline: Timeline, limits: Interval) -> int | str:
     if not isinstance(cell, datetime.date | np.datetime64):
         return NO_DATE
     try:
@@ -281,7 +283,7 @@ def _number(cell: Any, timeline: Timeline, lower: int, upper: int) -> int | str:
         number = nanoseconds(instant) // DATE_UNITS[timeline.unit] - timeline.origin
     except Exception:  # a date in name only
         return NO_DATE
-    return min(max(number, lower - 1), upper + 1)
+    return limits.clip(number)  # type: ignore[no-any-return]
 
 
 def date_numbers_of_frame(frame: pd.DataFrame, domain: Domain) -> dict[Any, pd.Series[Any]]:

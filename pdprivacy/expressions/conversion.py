@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import finite, flag, has_hash, is_null, plain
+from pdprivacy.checks import finite, flag, is_null, is_number, label, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
-from pdprivacy.expressions.nodes import NUMERIC, Node, cast, label
+from pdprivacy.expressions.nodes import NUMERIC, Node, cast
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
 from pdprivacy.intervals import INT64, Interval
 from pdprivacy.types import Floats, Integers
@@ -62,6 +62,7 @@ def cut(
     (('(17, 30]', '(30, 65]'), False)
     """
     declared = own(domain[column], "cut")
+    right, include_lowest = flag(right, "right"), flag(include_lowest, "include_lowest")
     if declared.timeline is not None or freq is not None:
         return _periods(domain, declared, bins, labels, freq)
     if declared.kind not in NUMERIC:
@@ -69,23 +70,17 @@ def cut(
             f"'cut' needs a numeric column, and column {column!r} is of kind {declared.kind!r}.",
             example("recode", Domain((declared,))),
         )
-    for name, value in (("right", right), ("include_lowest", include_lowest)):
-        flag(value, name)
     given, edges = _edges(column, bins)
-    texts = (
-        _texts(given, bool(right), bool(include_lowest))
-        if labels is None
-        else _checked_labels(column, labels, edges)
-    )
+    texts = _texts(given, right, include_lowest) if labels is None else _checked_labels(column, labels, edges)
     text = call(
         "cut",
         column,
         given,
         right=None if right else False,
         labels=None if labels is None else list(texts),
-        include_lowest=True if include_lowest else None,
+        include_lowest=include_lowest or None,
     )
-    made = _cut(Node.of(declared), texts, edges, right=bool(right), include_lowest=bool(include_lowest))
+    made = _cut(Node.of(declared), texts, edges, right=right, include_lowest=include_lowest)
     return Transform.of(text, domain, made)
 
 
@@ -132,7 +127,7 @@ def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
     if bins is None:
         raise ParameterError("'cut' needs 'bins'.", f"private.cut({name!r}, [0, 50, 100])")
     single = bins[()] if isinstance(bins, np.ndarray) and bins.ndim == 0 else bins
-    if isinstance(plain(single), int | float) and not isinstance(plain(single), bool):
+    if is_number(single):
         raise ParameterError(
             f"'bins' must be edges (got {got(bins)}): a number of bins has edges that pandas takes from the "
             "least and the greatest value of the data.",
@@ -144,8 +139,7 @@ def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
         )
     edges = [plain(edge) for edge in bins]
     for edge, item in zip(edges, bins, strict=True):
-        number = isinstance(edge, int | float) and not isinstance(edge, bool)
-        if not number or edge != edge or getattr(item, "confidential", False) is True:
+        if not is_number(edge) or edge != edge or getattr(item, "confidential", False) is True:
             raise ParameterError(f"'bins' must be public numbers (got {kind(item)}).")
     try:
         doubles = np.array([float(edge) for edge in edges], dtype=np.float64)
@@ -350,8 +344,7 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
     taken: set[Hashable] = set()
     for name, new in columns.items():
         column = own(domain[name], "rename")
-        if new is None or not has_hash(new):
-            raise ParameterError(f"'rename' got no name for column {name!r} (got {kind(new)}).")
+        new = label(new, f"the new name of column {name!r}")
         if new == name:
             continue
         if new in domain or new in taken:

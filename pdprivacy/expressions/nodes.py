@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.checks import finite, is_null, is_number, plain
+from pdprivacy.checks import finite, is_null, is_number, label, plain
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, kind
 from pdprivacy.expressions.cells import BLOCK, Read, column_of, dense, floats, nulls, whole
@@ -260,23 +260,3 @@ def number(value: Any, column: Column, option: str) -> int | float:
             f"{option} of the integer column {column.name!r} must be a number of 64 bits (got {kind(value)})."
         )
     return whole
-
-
-def label(value: Any, subject: str) -> Any:
-    """Return a constant that can be a label: hashable, not a container or null, and encodable if it is text.
-
-    Raises
-    ------
-    ParameterError : anything else.
-    """
-    constant = plain(value)
-    container = hasattr(constant, "__iter__") and not isinstance(constant, str | bytes | tuple)
-    try:
-        hash(constant)
-    except TypeError:
-        container = True
-    if container or is_null(constant) or getattr(constant, "confidential", False) is True:
-        raise ParameterError(f"{subject} must be a label (got {kind(value)}).")
-    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
-        raise ParameterError(f"{subject} must be encodable text (got {kind(value)}).")
-    return constant

@@ -285,7 +285,7 @@ class ProtectedFrame(Opaque):
         >>> private.rename(columns={"age": "years"}).dp.domain["years"].bounds("mean")
         (0.0, 120.0)
         """
-        return self._after(steps.rename(self._protected.domain, columns))
+        return self._with(steps.rename(self._protected.domain, columns), columns)
 
     @with_hints
     def astype(self, dtype: Any) -> ProtectedFrame:

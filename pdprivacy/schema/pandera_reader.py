@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import finite, is_number
+from pdprivacy.checks import finite, is_list, is_number
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
@@ -193,7 +193,7 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
     options = {key: value for key, value in given.items() if value is not None}
     if "categories" in options:
         labels = options["categories"]
-        if isinstance(labels, str) or not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) == 0:
+        if not is_list(labels):
             raise DeclarationError(
                 f'"categories" of column {name!r} must be a list of labels (got {got(labels)}).',
                 'metadata={"dp": {"categories": [LABEL, ...]}}',
@@ -345,17 +345,16 @@ def _numeric(
 
 
 def _pair(name: Hashable, bounds: Any) -> Interval:
-    single = isinstance(bounds, str) or not hasattr(bounds, "__len__") or getattr(bounds, "ndim", 1) == 0
-    if single or len(bounds) != 2:
+    ends = tuple(bounds) if is_list(bounds) else ()
+    if len(ends) != 2:
         raise DeclarationError(
             f'"bounds" of column {name!r} must be a pair of numbers (got {got(bounds)}).',
             'metadata={"dp": {"bounds": [LOWER, UPPER]}}',
         )
-    lower, upper = bounds
-    for bound in (lower, upper):
+    for bound in ends:
         if not is_number(bound) or not finite(bound):
             raise DeclarationError(f'"bounds" of column {name!r} must be finite numbers (got {got(bound)}).')
-    interval = Interval(lower, upper)
+    interval = Interval(*ends)
     if interval.empty:
         raise DeclarationError(
             f'the lower of the "bounds" of column {name!r} must be below the upper (got {got(bounds)}).',
@@ -366,8 +365,9 @@ def _pair(name: Hashable, bounds: Any) -> Interval:
 
 def _checked_bounds(name: Hashable, whole: bool, checks: list[Any]) -> Interval:
     """The intersection of the bounds of all checks, with its ends."""
-    interval = LINE.intersect(*map(stated, checks))
-    interval = interval.whole() if whole else interval
+    # made whole first: NumPy compares large integers with floats as doubles
+    intervals = [stated(check).whole() if whole else stated(check) for check in checks]
+    interval = LINE.intersect(*intervals)
     if interval.empty:
         raise _contradiction(name, checks)
     return interval.closed()

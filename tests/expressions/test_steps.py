@@ -812,7 +812,7 @@ REFUSALS = [
         ParameterError,
         "which is not a new column",
     ),
-    (lambda: transform.assign(DOMAIN, {"x": "age"}, {"x": 3}), ParameterError, "must be (lower, upper)"),
+    (lambda: transform.assign(DOMAIN, {"x": "age"}, {"x": 3}), ParameterError, "must be a pair of a lower"),
     (
         lambda: transform.assign(DOMAIN, {"x": "age"}, {"x": (3, 1)}),
         ParameterError,

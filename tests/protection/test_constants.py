@@ -31,6 +31,8 @@ CALLS = {
     "labels": lambda frame: frame.cut("hours", [0, 40, 120], labels=[np.str_("low"), "high"]),
     "an image": lambda frame: frame.recode("zone", {"n": np.str_("x")}),
     "a label": lambda frame: frame.recode("zone", {np.str_("n"): "x"}),
+    "a new name": lambda frame: frame.rename(columns={"hours": CELL}),
+    "a part of a new name": lambda frame: frame.rename(columns={"hours": ("x", CELL)}),
     "bounds": lambda frame: frame.assign(bounds={"more": (0, CELL)}, more="hours + 1"),
     "under dp": lambda frame: frame.dp.clip(upper=CELL),
 }
@@ -53,6 +55,7 @@ def test_plain_constants_are_taken(private):
     assert private.clip(upper={"hours": 80, "pay": 9.5}).dp.domain["pay"].upper == 9.5
     assert private.cut("hours", range(0, 121, 40), labels=["a", "b", "c"]).dp.domain["hours"].categories
     assert private.recode("zone", {"n": None}).dp.domain["zone"].nullable
+    assert private.rename({"zone": 3}).dp.domain.names == ("hours", 3, "pay")
     assert not private.fillna({"pay": 3}).dp.domain["pay"].nullable
 
 

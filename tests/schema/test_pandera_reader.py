@@ -196,6 +196,8 @@ def test_bounds_of_integers_are_never_rounded():
     large = 2**60 + 1
     check = pa.Check.in_range(np.int64(-large), np.int64(large))
     assert column(int, [check]).interval == Interval(-large, large)
+    checks = [pa.Check.lt(2**62 + 3), pa.Check.lt(np.float64(2**62))]
+    assert column(int, checks).upper == 2**62 - 1
     assert column(int, dp={"bounds": [np.int64(-large), np.int64(large)]}).interval == Interval(-large, large)
 
 
