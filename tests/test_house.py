@@ -243,8 +243,8 @@ def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
 
 
 def test_the_gate_charges_before_it_reads():
-    """In the order of the lines of `execute` and of `execute_together`."""
-    for function in ("execute", "execute_together"):
+    """In the order of the lines of `_made`, which `execute` calls, and of `execute_together`."""
+    for function in ("_made", "execute_together"):
         (body,) = (
             node
             for node in nodes_of(PACKAGE / "release/execute.py")

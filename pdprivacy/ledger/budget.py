@@ -7,7 +7,7 @@ whole or refused, and a refusal leaves the budget as it was.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -79,6 +79,9 @@ class Budget:
 
     _book: Book
     of_group: bool
+
+    _check: Callable[[str | None], None] | None = None
+    """Called before each charge with the id of its release, where a step holds the budget."""
 
     def __init__(
         self,
@@ -202,6 +205,8 @@ class Budget:
         BudgetError : the cost is in a currency that this budget does not count.
         LedgerError : a budget in a ledger could not be written.
         """
+        if self._check is not None:
+            self._check(release_id)
         check_counted(cost)
         texts = printable(label, "label"), printable(mechanism, "mechanism")
         times = count if type(count) is int and count > 0 else whole(count, "count", 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from pdprivacy import noise
@@ -27,6 +26,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@contextmanager
+def noting_charges() -> Iterator[None]:
+    """Add a note to an error for each charge that is entered although nothing is handed out."""
+    if ENTERED.get() is not None:  # part of another release
+        yield
+        return
+    with charging() as entered:
+        try:
+            yield
+        except BaseException as error:
+            for (_, number), name in entered.items():
+                title = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
+                error.add_note(f"{title} is entered, but its answer was not handed out.")
+            raise
+
+
 def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
     """Charge a release, read, draw, and return the published object.
 
@@ -37,20 +52,22 @@ def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
     ParameterError : a mechanism that does not fit. Nothing is charged.
     BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. What fails later stays charged.
     """
-    facts, task, call = release.facts, release.task, release.call
-    if facts.keeper is not None:
-
-        def make(release_id: str) -> R:
-            unkept = replace(release, facts=replace(facts, keeper=None))
-            return execute(replace(unkept, call=replace(call, release_id=release_id)))
-
-        return facts.keeper.keep(release, method_call, make)  # type: ignore[no-any-return]
+    if release.facts.keeper is not None:
+        make = functools.partial(_made, release)
+        return release.facts.keeper.keep(release, method_call, make)  # type: ignore[no-any-return]
     with noting_charges():
-        source = noise.source(call.rng)
-        price, entry = charge(facts, task.cost, task.price, release.label, call.release_id)
-        released, risk = read_and_draw(release, price, entry, source, release_id=call.release_id)
-        facts.budget.answered(entry.number, risk)
+        released, number, risk = _made(release, release.call.release_id)
+        release.facts.budget.answered(number, risk)
     return released
+
+
+@noting_charges()
+def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | None]:
+    """Charge, read and draw a release; return the published object, the number of its charge and its risk."""
+    facts, task, source = release.facts, release.task, noise.source(release.call.rng)
+    price, entry = charge(facts, task.cost, task.price, release.label, release_id)
+    released, risk = read_and_draw(release, price, entry, source, release_id=release_id)
+    return released, entry.number, risk
 
 
 def execute_together(
@@ -81,22 +98,6 @@ def execute_together(
         risks = [risk for _, risk in releases if risk is not None]
         facts.budget.answered(entry.number, max(risks, default=None))
     return [released for released, _ in releases]
-
-
-@contextmanager
-def noting_charges() -> Iterator[None]:
-    """Add a note to an error for each charge that is entered although nothing is handed out."""
-    if ENTERED.get() is not None:  # part of another release
-        yield
-        return
-    with charging() as entered:
-        try:
-            yield
-        except BaseException as error:
-            for (_, number), name in entered.items():
-                title = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
-                error.add_note(f"{title} is entered, but its answer was not handed out.")
-            raise
 
 
 def charge(

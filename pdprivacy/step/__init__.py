@@ -33,7 +33,7 @@ from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find
 from pdprivacy.protection.protect import protect
 from pdprivacy.step.folder import Folder, check_file_name, digest_of
-from pdprivacy.step.keeper import Purse, StepKeeper, another_ledger, argument_texts, differing
+from pdprivacy.step.keeper import StepKeeper, another_ledger, argument_texts, differing
 from pdprivacy.storage import check_pyarrow
 from pdprivacy.storage.shapes import Json
 
@@ -304,9 +304,8 @@ class _Run:
             self._folder.note(manifest, "Nothing is charged that is not stored.")
 
         protected = find(protect(frame, declared.schema, budget=self._ledger, name=declared.name, **terms))
-        purse = Purse(protected.budget)
-        keeper = StepKeeper(self._folder, purse, self._ledger, _terms(manifest), note)
-        bound.arguments[self._first] = ProtectedFrame(replace(protected, budget=purse, keeper=keeper))
+        keeper = StepKeeper(self._folder, protected.budget, self._ledger, _terms(manifest), note)
+        bound.arguments[self._first] = ProtectedFrame(replace(protected, keeper=keeper))
         try:
             returned = self._body(*bound.args, **bound.kwargs)
             single = not isinstance(returned, dict)

@@ -11,15 +11,15 @@ import json
 import math
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -35,8 +35,7 @@ from pdprivacy.errors import (
     PrivacyError,
     StepError,
 )
-from pdprivacy.ledger import Budget, Entry, Ledger
-from pdprivacy.ledger.budget import handed_out
+from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
@@ -70,41 +69,8 @@ _REASONS = {
 _CONFIDENTIAL = "returns confidential numbers to the curator, which cannot be results of a step"
 
 
-class Purse(Budget):
-    """The budget of a step: it pays for one release at a time, under the id that the step gives it."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._book, self.of_group = budget._book, budget.of_group
-        self._release_id: str | None = None
-        self.answer: tuple[int, float | None] = 0, None
-
-    @contextmanager
-    def paying_for(self, release_id: str) -> Iterator[None]:
-        """Pay for this release within the block."""
-        self._release_id = release_id
-        try:
-            yield
-        finally:
-            self._release_id = None
-
-    def charge(self, cost: Any, label: str, mechanism: str = "", **more: Any) -> Entry:
-        """Charge as `Budget.charge` does, only for the release that is being made."""
-        if self._release_id is None or more.get("release_id") != self._release_id:
-            raise BudgetError(
-                "The budget of a step pays for releases of its frame alone, one by one. Nothing was charged.",
-                'private.dp.mean("age", epsilon=0.1) on the frame that the step was given.',
-            )
-        return super().charge(cost, label, mechanism, **more)
-
-    def answered(self, number: int, risk: float | None = None) -> None:
-        """Remember the charge and the disclosure risk; the answer is handed out once it is stored."""
-        self.answer = number, risk
-
-    def handed_out(self) -> None:
-        """Note that the answer that was made last is handed out."""
-        number, risk = self.answer
-        self._book.answer(number, risk)
-        handed_out(self._book, number)
+Make: TypeAlias = Callable[[str], tuple[Released, int, float | None]]
+"""What makes a release under an id: it returns the number of the charge and the disclosure risk, too."""
 
 
 class StoredRelease(NamedTuple):
@@ -123,15 +89,18 @@ class StepKeeper:
 
     Parameters
     ----------
-    folder, ledger : of the step. purse : its budget.
+    folder, budget, ledger : of the step. The budget then pays for releases of the step alone.
     terms : what must be the same in each run, beside the calls.
     note : called before a release is charged, and when one was stored.
     """
 
     def __init__(
-        self, folder: Folder, purse: Purse, ledger: Ledger, terms: dict[str, str], note: Callable[[], None]
+        self, folder: Folder, budget: Budget, ledger: Ledger, terms: dict[str, str], note: Callable[[], None]
     ) -> None:
-        self._folder, self._purse, self._ledger, self._terms, self._note = folder, purse, ledger, terms, note
+        self._folder, self._budget, self._ledger = folder, budget, ledger
+        self._terms, self._note = terms, note
+        self._paying_for: str | None = None
+        budget._check = self._check_charge
         self._step = f"step {folder.release_id!r}"
         self._kept: dict[str, StoredRelease] = {}
         self._turn = threading.RLock()
@@ -160,6 +129,14 @@ class StepKeeper:
                 "ask for releases one by one within a step; use the rest outside, on df.dp.protect(...).",
             )
 
+    def _check_charge(self, release_id: str | None) -> None:
+        """Refuse a charge for anything but the release that is being made."""
+        if release_id is None or release_id != self._paying_for:
+            raise BudgetError(
+                "The budget of a step pays for releases of its frame alone, one by one. Nothing was charged.",
+                "private.dp.count(epsilon=0.1), or another release of the frame that the step was given.",
+            )
+
     def _check_open(self) -> None:
         if self._over:
             raise StepError(
@@ -167,7 +144,7 @@ class StepKeeper:
                 "release within the body of the step, or protect the frame for releases outside of it.",
             )
 
-    def keep(self, release: Release[Any], method_call: MethodCall, make: Callable[[str], Any]) -> Any:
+    def keep(self, release: Release[Any], method_call: MethodCall, make: Make) -> Any:
         """Implement `Keeper.keep`.
 
         Raises ChangedStepError where the stored release is another one; AlreadyCharged where the release was
@@ -202,7 +179,7 @@ class StepKeeper:
         """Return the file of a stored release, None where it was not charged yet."""
         in_folder, request = self._folder.kept(number), self._request(call)
         try:
-            answer = self._purse.stored_answer(release_id, request)
+            answer = self._budget.stored_answer(release_id, request)
         except AlreadyCharged:
             if in_folder is None:
                 raise self._lost(release_id) from None
@@ -218,21 +195,23 @@ class StepKeeper:
                 "ask for the same release as before, or choose another release_id.",
             )
         with suppress(PrivacyError):  # the file is as good
-            self._purse.store_answer(release_id, data, request, note["risk"])
+            self._budget.store_answer(release_id, data, request, note["risk"])
         return data
 
-    def _make(self, number: int, call: dict[str, str], make: Callable[[str], Any]) -> tuple[bytes, Released]:
+    def _make(self, number: int, call: dict[str, str], make: Make) -> tuple[bytes, Released]:
         """Charge, make and store a release; return its file, and the release as it is read from the file."""
         self._check_room()
         self._note()
         release_id = f"{self._folder.release_id}/{number}"
+        self._paying_for = release_id
         try:
-            with self._purse.paying_for(release_id):
-                released = make(release_id)
+            released, charge, risk = make(release_id)
         except AlreadyCharged:  # meanwhile
             raise self._lost(release_id) from None
+        finally:
+            self._paying_for = None
         data, stored = to_bytes(released)
-        self._store(number, release_id, call, data)
+        self._store(number, release_id, call, data, charge, risk)
         self._note()
         if failed := violations(stored, released_schema(released)):
             raise StepError(
@@ -241,15 +220,16 @@ class StepKeeper:
             )
         return data, stored
 
-    def _store(self, number: int, release_id: str, call: dict[str, str], data: bytes) -> None:
+    def _store(
+        self, number: int, release_id: str, call: dict[str, str], data: bytes, charge: int, risk: float | None
+    ) -> None:
         """Store a release in the ledger, or in the folder where the ledger cannot store it."""
-        risk = self._purse.answer[1]
         try:
-            self._purse.store_answer(release_id, data, self._request(call), risk)
+            self._budget.store_answer(release_id, data, self._request(call), risk)
         except (LedgerError, ParameterError):
             self._folder.keep(number, data, {"call": call, "risk": risk}, LOST)
             try:
-                self._purse.handed_out()
+                self._budget.answered(charge, risk)
             except LedgerError as error:
                 raise StepError(
                     f"The release {release_id!r} is charged, and stored in the folder of the step, as the "

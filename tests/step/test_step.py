@@ -22,7 +22,7 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain, releases
+from pdprivacy import Budget, Column, Domain, releases
 from pdprivacy.errors import (
     AlreadyCharged,
     ArgumentError,
@@ -38,7 +38,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
-from pdprivacy.step.keeper import ADMITTED, ROOM, Purse
+from pdprivacy.step.keeper import ADMITTED, ROOM
 from pdprivacy.storage import from_bytes, to_bytes
 from tests.support import kept_ledgers
 from tests.support.released import same
@@ -306,7 +306,7 @@ def interrupted(*args):
 def test_a_lost_answer_is_refused_and_not_paid_for_again(pipeline, ages, monkeypatch):
     step = pipeline.step()
     with monkeypatch.context() as patched:
-        patched.setattr(Purse, "store_answer", interrupted)
+        patched.setattr(Budget, "store_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             step(ages, release_id="a")
     assert (pipeline.spent, pipeline.answered) == (0.3, [False])
@@ -594,7 +594,7 @@ def test_a_finished_step_needs_no_ledger(pipeline, ages):
 
 def test_a_lost_release_counts_under_its_old_name(pipeline, ages, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(Purse, "store_answer", interrupted)
+        patched.setattr(Budget, "store_answer", interrupted)
         with pytest.raises(KeyboardInterrupt):
             pipeline.step()(ages, release_id="a")
     with pytest.raises(ChangedStepError, match="declaration of 'name'"):
@@ -959,8 +959,9 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
 
     def watched(self, release, request, make):
         def made(release_id):
-            originals.append(make(release_id))
-            return originals[-1].copy()
+            released, number, risk = make(release_id)
+            originals.append(released)
+            return released.copy(), number, risk
 
         return keep(self, release, request, made)
 

@@ -1064,8 +1064,8 @@ FAULTS = (
     PlantedFault(
         "terms of a step not stored with its releases",
         "step/keeper.py",
-        "folder, purse, ledger, terms, note\n",
-        "folder, purse, ledger, {}, note\n",
+        "self._terms, self._note = terms, note\n",
+        "self._terms, self._note = {}, note\n",
         ("tests/step/test_step.py::test_a_wrong_call_does_not_block_the_right_one",),
     ),
     PlantedFault(
@@ -1104,9 +1104,9 @@ FAULTS = (
         ("tests/step/test_step.py::test_seeded_releases_are_marked_and_their_seed_is_not_kept",),
     ),
     PlantedFault(
-        "purse of a step pays for anything",
+        "budget of a step pays for anything",
         "step/keeper.py",
-        '        if self._release_id is None or more.get("release_id") != self._release_id:',
+        "        if release_id is None or release_id != self._paying_for:",
         "        if False:",
         ("tests/step/test_step.py::test_the_budget_pays_for_nothing_else",),
     ),
