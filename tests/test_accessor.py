@@ -217,7 +217,8 @@ def test_the_frame_of_a_step_completes_to_what_it_keeps(survey, schema, tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
-def test_ipython_completes_what_applies(survey, schema):
+def test_ipython_completes_what_applies(survey, schema, full):
+    """Jedi takes most of a second for each text: by default it completes half of them."""
     completer = pytest.importorskip("IPython.core.completer", reason="IPython is not installed")
     pytest.importorskip("jedi", reason="jedi is not installed")
     private = survey.dp.protect(schema, epsilon=10)
@@ -236,9 +237,10 @@ def test_ipython_completes_what_applies(survey, schema):
     assert completed("df.dp.") == ["check", "protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
-    assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
-    assert completed('private["age"].') == public(private["age"])
-    assert completed("private.dp.me") == ["mean", "median"]
+    if full:
+        assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
+        assert completed('private["age"].') == public(private["age"])
+        assert completed("private.dp.me") == ["mean", "median"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes

@@ -286,6 +286,7 @@ def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them
 WEIGHTS = [(1,), (1, 1), (1, 0.3), (1, 1, 1, 1), (1,) * 30, (1, *[0.1] * 20)]
 
 
+@pytest.mark.full(keep=20)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda value: f"{len(value)} of {value[-1]}")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 @pytest.mark.parametrize("bounding", [None, "clamp"])

@@ -338,6 +338,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_neighbouring_tables_of_dates_lose_the_charge_and_no_more(name, neighbors):

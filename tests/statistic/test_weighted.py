@@ -127,6 +127,7 @@ def parts_and_numbers(setting: str, name: str) -> tuple[tuple[Part, ...], list[l
     return statistic.parts, [numbers(exact(statistic, engine(rows))) for rows in tables(size)]
 
 
+@pytest.mark.full(keep=30)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(setting, name):
@@ -137,8 +138,9 @@ def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(se
     check_attained(parts, moved, Fraction(1))
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.full(keep=30)
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_bounds_of_parts_hold_for_all_tables(setting, name):
     """Bounding keeps noisy numbers within limits that exact numbers cannot leave."""
     parts, read = parts_and_numbers(setting, name)

@@ -1351,6 +1351,7 @@ NULLABLE = Domain(
 )
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("columns", ["rooms", "member", "grade", ["member", "rooms"]], ids=str)
 def test_tables_with_null_columns_are_stored_and_read(pipeline, columns, count):
