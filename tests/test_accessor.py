@@ -186,7 +186,7 @@ def lazy(survey, schema):
         ),
     ],
 )
-def test_what_a_frame_does_not_complete_is_refused(survey, schema, make, hidden):
+def test_methods_that_a_frame_does_not_complete_are_refused(survey, schema, make, hidden):
     private = make(survey, schema)
     missing = {*ROW_STEPS, *FUNCTIONS} - {*public(private.dp)}
     assert missing == ({*OF_THE_WHOLE, "batch", "marginals", "plan_releases"} if hidden is None else hidden)
@@ -304,7 +304,7 @@ def test_row_steps_are_those_of_the_frame(name):
 
 
 @each("name", FUNCTIONS)
-def test_what_costs_is_named_by_the_same_words(name):
+def test_parameters_of_the_cost_have_the_same_names_everywhere(name):
     parameters = inspect.signature(getattr(releases, name)).parameters
     free = {"dr_ha", "utility", "tradeoff", "sample", "suppress_outliers"}  # these cost nothing
     if "rng" in parameters and name not in free and not name.startswith("compare_"):
@@ -532,7 +532,7 @@ def test_the_hint_of_a_series_can_be_written(survey):
         assert f"private.dp.{name}(" not in caught.value.hint  # it is no method
 
 
-def test_what_is_shown_is_what_is_declared_and_spent(private):
+def test_budgets_and_domains_show_the_charges_and_the_declaration(private):
     private.dp.mean("age", epsilon=0.5)
     text, page = repr(private.dp.budget), private.dp.budget._repr_html_()
     for piece in ("mean of age", "0.5", "99.5", "add_remove", "laplace"):

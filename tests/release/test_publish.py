@@ -212,7 +212,7 @@ def test_bounds_in_the_metadata_are_texts_of_dates(private):
         (lambda dp: dp.plan.mean("when", epsilon=1, rows=9, at=3), "'at' is for numbers"),
     ],
 )
-def test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing(private, release, message):
+def test_statistics_of_numbers_or_labels_are_refused_and_cost_nothing(private, release, message):
     spent = private.dp.budget.spent
     with pytest.raises((DeclarationError, ParameterError), match=message):
         release(private.dp)

@@ -683,7 +683,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("place", range(len(BAD)))
-def test_what_is_no_weight_is_refused_before_a_charge(place, neighbors):
+def test_invalid_weights_are_refused_before_a_charge(place, neighbors):
     call, kind, message = BAD[place]
     private = protected(UNIVERSE.take([0, 3]).reset_index(drop=True), neighbors=neighbors)
     with pytest.raises(kind, match=message):
