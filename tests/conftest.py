@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for no garbage while tests are collected, nor later in what was imported and collected for them."""
+    """Look for no garbage while tests are collected, and later for less: what was imported stays."""
     gc.disable()
     try:
         return (yield)

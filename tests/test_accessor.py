@@ -187,7 +187,7 @@ def lazy(survey, schema):
         ),
     ],
 )
-def test_what_a_frame_does_not_complete_is_refused(survey, schema, make, hidden):
+def test_methods_that_a_frame_does_not_complete_are_refused(survey, schema, make, hidden):
     private = make(survey, schema)
     missing = {*ROW_STEPS, *FUNCTIONS} - {*public(private.dp)}
     assert missing == ({*OF_THE_WHOLE, "batch", "marginals", "plan_releases"} if hidden is None else hidden)
@@ -218,7 +218,8 @@ def test_the_frame_of_a_step_completes_to_what_it_keeps(survey, schema, tmp_path
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
-def test_ipython_completes_what_applies(survey, schema):
+def test_ipython_completes_what_applies(survey, schema, full):
+    """Jedi takes most of a second for each text: by default it completes half of them."""
     completer = pytest.importorskip("IPython.core.completer", reason="IPython is not installed")
     pytest.importorskip("jedi", reason="jedi is not installed")
     private = survey.dp.protect(schema, epsilon=10)
@@ -237,9 +238,10 @@ def test_ipython_completes_what_applies(survey, schema):
     assert completed("df.dp.") == ["check", "protect"]
     assert completed("mean.dp.") == RELEASED
     assert completed("private.dp.") == public(ProtectedDP)
-    assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
-    assert completed('private["age"].') == public(private["age"])
-    assert completed("private.dp.me") == ["mean", "median"]
+    if full:
+        assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
+        assert completed('private["age"].') == public(private["age"])
+        assert completed("private.dp.me") == ["mean", "median"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes
@@ -303,7 +305,7 @@ def test_row_steps_are_those_of_the_frame(name):
 
 
 @each("name", FUNCTIONS)
-def test_what_costs_is_named_by_the_same_words(name):
+def test_parameters_of_the_cost_have_the_same_names_everywhere(name):
     parameters = inspect.signature(getattr(releases, name)).parameters
     free = {"dr_ha", "utility", "tradeoff", "sample", "suppress_outliers"}  # these cost nothing
     if "rng" in parameters and name not in free and not name.startswith("compare_"):
@@ -532,7 +534,7 @@ def test_the_hint_of_a_series_can_be_written(survey):
         assert f"private.dp.{name}(" not in caught.value.hint  # it is no method
 
 
-def test_what_is_shown_is_what_is_declared_and_spent(private):
+def test_budgets_and_domains_show_the_charges_and_the_declaration(private):
     private.dp.mean("age", epsilon=0.5)
     text, page = repr(private.dp.budget), private.dp.budget._repr_html_()
     for piece in ("mean of age", "0.5", "99.5", "add_remove", "laplace"):

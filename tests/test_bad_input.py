@@ -790,7 +790,7 @@ def test_no_release_and_nothing_shown_holds_a_cell(canaries):
     assert len(texts) > 100
 
 
-def test_what_stands_behind_a_frame_shows_no_cell(canaries):
+def test_groups_and_engines_show_no_cell(canaries):
     """A notebook prints the last value of a cell: groups not yet released must not print their records."""
     for value in (canaries.dp.groupby("area"), find(canaries), find(canaries).engine):
         for text in (repr(value), str(value), f"{value}"):
@@ -805,7 +805,7 @@ def test_the_warning_of_a_touched_bound_holds_no_cell():
     assert [safe(str(warning.message)) for warning in recorded] == [True]
 
 
-def test_what_refuses_a_frame_shows_none_of_it(canaries, texts_of):
+def test_refusals_of_a_frame_show_no_cell(canaries, texts_of):
     raw = canary_frame()
     for refused in (
         lambda: raw.dp.mean("pay", epsilon=1),

@@ -203,7 +203,7 @@ WAYS_OUT: dict[str, tuple[Any, list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS_OUT)
-def test_what_the_hint_says_works(way):
+def test_the_conversion_of_the_hint_makes_an_accepted_column(way):
     """The line of code is run as it stands, and the column declared as it says."""
     kind, cells, expected = WAYS_OUT[way]
     df = pd.DataFrame({"x": cells})

@@ -819,7 +819,7 @@ def test_protect_clips_with_a_domain_too():
         assert records_of(private)["x"].tolist() == cells
 
 
-def test_what_cannot_be_clipped_is_refused_without_a_cell(texts_of):
+def test_cells_that_cannot_be_clipped_are_refused_without_a_cell(texts_of):
     frame = pd.DataFrame({"age": [20, NUMBER], "town": [CANARY, "a"]})
     for on_invalid in ("raise", "clip"):
         with pytest.raises(InvalidDataError) as caught:

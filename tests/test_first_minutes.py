@@ -521,7 +521,7 @@ def test_the_example_of_a_method_is_a_valid_call_of_it(names, name, tmp_path, mo
     assert result is not None or len([*tmp_path.iterdir()]) == 1
 
 
-def test_what_costs_has_an_example():
+def test_every_method_that_costs_has_an_example():
     assert {name for name in METHODS if "epsilon" in needs(name)} <= set(EXAMPLES) <= {*METHODS, "plan"}
     assert set(ROW_STEPS) <= set(EXAMPLES)
 

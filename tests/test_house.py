@@ -330,7 +330,7 @@ def within(modules: set[str], parts: set[str]) -> set[str]:
     return {name for name in modules if any(f"{name}.".startswith(f"pdprivacy.{part}.") for part in parts)}
 
 
-def test_what_a_session_does_not_use_is_not_imported():
+def test_a_session_imports_only_the_modules_that_it_uses():
     assert within({f"pdprivacy.{name}" for name in LATE}, LATE) == {f"pdprivacy.{name}" for name in LATE}
     assert {f"pdprivacy.{name}" for name in LATE} <= OWN
     at_first, after_mean = loaded_by("""
@@ -633,7 +633,7 @@ def called(*names: str) -> Callable[[ast.AST], bool]:
         "fields of frozen values",
     ],
 )
-def test_what_is_to_be_said_once_is_said_in_no_further_module(matches, known):
+def test_phrases_with_one_home_are_in_no_other_module(matches, known):
     """These sets may shrink: a module that leaves one does not come back."""
     assert modules_with(matches) - known == set()
 

@@ -354,7 +354,7 @@ def test_intervals_as_labels_in_another_order():
         ([release(pd.Series([1.0]), rows=5), release(pd.Series([1.0]), rows=6)], "numbers of rows"),
     ],
 )
-def test_what_is_no_release_is_refused(released, words):
+def test_other_objects_than_releases_are_refused(released, words):
     with pytest.raises(ParameterError, match=words):
         combine(released, within=0)
 
@@ -880,7 +880,7 @@ def test_several_columns_and_groups_know_their_bounds():
         assert np.isfinite(by_group["standard_error"]).all()
 
 
-def test_what_was_asked_differently_is_not_combined():
+def test_releases_of_different_requests_are_not_combined():
     private = _private()
     dp = private.dp
     different = [

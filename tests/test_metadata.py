@@ -462,7 +462,7 @@ def test_the_risk_in_attrs_is_made_of_released_counts(private):
     ],
 )
 @pytest.mark.parametrize("shape", ["frame", "series"])
-def test_what_carries_no_release_says_so(attrs, shape):
+def test_objects_without_a_release_are_refused_with_the_reason(attrs, shape):
     values = pd.DataFrame({"x": [1]}) if shape == "frame" else pd.Series([1], name="x")
     values.attrs = attrs
     for use in (lambda: values.dp.metadata, lambda: values.dp.verify(), lambda: values.dp.interval()):

@@ -653,7 +653,7 @@ SECRET = 7654321.25
 
 @each("name", CALLS)
 @each("bad", ["text", "none", "flag", "ragged", "nan", "complex", "object"])
-def test_what_is_no_array_of_numbers_is_refused_without_a_value(name, bad):
+def test_other_arguments_than_arrays_of_numbers_are_refused_without_a_value(name, bad):
     replaced = {
         "text": str(SECRET),
         "none": None,

@@ -101,7 +101,7 @@ def test_numbers_of_all_kinds_are_exact(value, exact):
     ],
     ids=repr,
 )
-def test_what_is_no_finite_number_is_refused_by_name(value):
+def test_infinite_and_invalid_numbers_are_refused_by_name(value):
     with pytest.raises(ParameterError, match=r"^'rho' must be a finite number \(got ") as caught:
         rational(value, "rho")
     assert isinstance(caught.value, ValueError)
@@ -172,7 +172,7 @@ def test_slack_cannot_add_up_to_one():
 
 
 @pytest.mark.parametrize("value", [0, -1, "-1/3", -0.0])
-def test_what_is_not_positive_is_no_loss(value):
+def test_losses_must_be_positive(value):
     for make, name in ((Pure, "epsilon"), (lambda e: Approx(e, 0.1), "epsilon"), (ZCDP, "rho")):
         with pytest.raises(ParameterError, match=rf"^'{name}' must be positive \(got {value!r}\)\.$"):
             make(value)
@@ -248,7 +248,7 @@ def test_numbers_that_python_does_not_write_are_shown():
 
 
 @given(st.fractions())
-def test_what_is_shown_is_exact_or_cut_off(number):
+def test_shown_numbers_are_exact_or_cut_off(number):
     displayed = Fraction(show(number))
     short = max(abs(number.numerator), number.denominator) < 2**70
     assert displayed == number or (not short and 0 < (number - displayed) / abs(number) < Fraction(1, 10**11))

@@ -205,7 +205,7 @@ def test_results_do_not_change_and_seeds_repeat_them(table):
         first.pvalue = 0.5  # type: ignore[misc]
 
 
-def test_what_was_not_released_or_has_other_noise_is_refused(private, table):
+def test_unreleased_tables_and_other_noise_are_refused(private, table):
     plain = pd.crosstab(frame(50, 1)["a"], frame(50, 1)["b"])
     changed = table + 1
     refused: list[tuple[Any, type[Exception], str]] = [

@@ -100,7 +100,7 @@ def test_constants_have_the_number_of_their_instant(zone):
 @pytest.mark.parametrize(
     "value", ["now", "today", "", "31.12.2020", "2020-02-30", 5, None, 2.5, True, pd.NaT, [1]]
 )
-def test_what_is_no_date_is_refused_and_not_shown(value):
+def test_invalid_dates_are_refused_and_not_shown(value):
     assert timestamp(value) is None
     with pytest.raises(ParameterError, match="must be a date") as caught:
         Timeline(0, "s").position(value)

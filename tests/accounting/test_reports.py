@@ -412,7 +412,7 @@ def test_zero_concentrated_losses_are_exported():
     assert zcdp_epsilon(Fraction(4, 100), 1e-6) * (1 - 1e-9) <= level <= 1.05 * epsilon(events, 1e-6)
 
 
-def test_what_has_no_event_is_refused(monkeypatch):
+def test_charges_without_an_event_are_refused(monkeypatch):
     for event in (Event(Approx(1, 1e-6)), gaussian(1, 16, loss=Approx(1, 1e-6))):
         with pytest.raises(ParameterError, match=r"events of a positive delta for Gaussian noise only"):
             to_dp_events([(event, 1)])

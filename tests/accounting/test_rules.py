@@ -181,7 +181,7 @@ def made(name):
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
 @given(st.lists(items, max_size=15), st.randoms(use_true_random=False))
-def test_what_fits_is_within_the_cap_in_every_order(name, asked, random):
+def test_accepted_charges_are_within_the_cap_in_every_order(name, asked, random):
     enforced, takes = made(name)
     spent, accepted = Spent(), []
     for item in asked:
@@ -324,7 +324,7 @@ def test_bad_arguments_are_named(call, message):
         (Filter(Approx(1, 1e-6)), "0.5", "A budget counts losses"),
     ],
 )
-def test_what_a_cap_cannot_count_is_refused_with_the_way_out(enforced, item, message):
+def test_losses_that_a_cap_cannot_count_are_refused_with_a_hint(enforced, item, message):
     for call in (enforced.fits, enforced.add):
         with pytest.raises(BudgetError, match=message) as caught:
             call(Spent(), item)
@@ -462,7 +462,7 @@ def test_a_sum_of_many_losses_is_one_loss_of_that_count(item, count):
 
 @pytest.mark.full
 @given(st.lists(every_loss, max_size=12), st.randoms(use_true_random=False))
-def test_what_was_spent_knows_no_order(items, random):
+def test_the_spent_loss_does_not_depend_on_the_order(items, random):
     assert Spent.of(items) == Spent.of(random.sample(items, len(items)))
 
 

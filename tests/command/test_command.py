@@ -185,7 +185,7 @@ def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):
     assert "count 7" in result.stdout.splitlines()[-1]
 
 
-def test_what_could_move_a_cursor_is_spelled_out(run, path):
+def test_control_characters_are_spelled_out(run, path):
     result = run("ledger", "show", path, "--name", "rho")
     assert r"count\nwith \x1b[31mred" in result.stdout
     assert "\x1b" not in result.stdout

@@ -563,7 +563,7 @@ def test_an_invalid_file_is_refused(run, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user who may not read all")
-def test_what_may_not_be_read_is_refused(run, table):
+def test_unreadable_files_are_refused(run, table):
     table.chmod(0)
     assert "Permission denied" in failed(run(table))
 

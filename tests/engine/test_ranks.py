@@ -101,7 +101,7 @@ def drawn_by_pandas(name: str, epsilon: Any) -> list[Any]:
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", RANKED)
-def test_what_is_drawn_is_what_pandas_draws(name, engine):
+def test_selected_values_are_those_of_pandas(name, engine):
     table, column = RANKED[name]
     for turn, epsilon in enumerate(("0.001", 1, 200)):
         if in_turn(engine, name, turn):

@@ -262,7 +262,7 @@ PAIRS = [
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("fate", ["raise", "clip", "drop"])
 @pytest.mark.parametrize(("name", "engine"), PAIRS)
-def test_what_does_not_meet_the_declaration_has_the_fate_that_it_has_in_pandas(name, engine, fate):
+def test_cells_outside_the_declaration_have_the_fate_that_they_have_in_pandas(name, engine, fate):
     slow = engine.startswith("Dask") or engine == "DuckDB"
     whole = {"out of range": "DuckDB", "decimals out of range": "Dask"}  # clipped; others are refused there
     much = "in turn" if slow and whole.get(name) != engine else "few"

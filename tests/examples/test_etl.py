@@ -62,7 +62,7 @@ def test_a_second_try_pays_for_the_rest(plain):
     assert [left(part) for part in parts[:2]] == [1.7, 1.2]
 
 
-def test_what_is_there_is_returned_and_costs_nothing(plain):
+def test_a_repeated_step_returns_the_stored_release_and_costs_nothing(plain):
     text = plain[1]["Asked for once more, it is what it was"]
     assert "the same numbers: True" in text
     assert left(text) == 1.2

@@ -140,7 +140,7 @@ def test_refusal_and_budget_add_up(public):
     assert re.search(r"left +epsilon 0\.5 ", ledger)
 
 
-def test_what_is_exact_is_labelled(public, confidential, exact):
+def test_exact_numbers_are_labelled(public, confidential, exact):
     assert "CONFIDENTIAL" not in public
     titles = re.findall(r"^(.+)\n-{4,}$", confidential, re.MULTILINE)
     assert len(titles) == 2

@@ -225,7 +225,7 @@ def test_risks_with_gaussian_noise_are_those_of_the_definitions(runs):
     assert float(difference) >= abs(wide[0] - narrow[0]) - 6e-4
 
 
-def test_what_the_published_form_misses_is_told(runs):
+def test_the_homogeneity_that_the_published_form_misses_is_stated(runs):
     lines = section(runs["file"][1], "CONFIDENTIAL: the published form beside")
     apart = curves()[:, 1::2] - curves()[:, 0::2]
     matching = [line for line in lines if re.search(r"(cells|records) +-?\d+\.", line)]

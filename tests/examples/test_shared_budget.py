@@ -44,7 +44,7 @@ def test_processes_go_on_with_what_others_left(story):
     assert left == [["0.6"], ["0.2"], ["0"], ["0"], []]
 
 
-def test_what_is_too_much_is_refused(story):
+def test_a_charge_beyond_the_budget_is_refused(story):
     assert "asks for epsilon 0.4, but 0.2 of 1 is left." in story["The second notebook"]
 
 

@@ -287,7 +287,7 @@ def test_an_altered_last_charge_is_refused_before_the_next_one(filled):
 
 
 @pytest.mark.full
-def test_what_was_seen_goes_along(filled, tmp_path):
+def test_a_pickled_ledger_still_refuses_an_older_file(filled, tmp_path):
     older = tmp_path / "older.db"
     older.write_bytes(filled.read_bytes())
     ledger = Ledger(filled)

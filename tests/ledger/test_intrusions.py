@@ -60,12 +60,6 @@ def tmp_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def path(tmp_path) -> str:
-    (tmp_path / "folder").mkdir()
-    return str(tmp_path / "folder" / "budget.db")
-
-
 # ---------------------------------------------------------------- copies
 
 

@@ -271,7 +271,7 @@ def test_the_ledger_cannot_be_changed_through_what_it_hands_out():
     assert budget.entries["epsilon"].tolist() == [0.5]
 
 
-def test_what_all_charges_cost_is_exact_and_noted_with_each():
+def test_the_composed_loss_is_exact_and_noted_with_each_charge():
     budget = Budget(epsilon=2, delta=1e-5)
     entries = [budget.charge(cost, "x") for cost in (Pure("1/3"), Approx(0.1, 1e-6), Pure("1/3"))]
     assert [entry.after.composed for entry in entries] == [
@@ -282,7 +282,7 @@ def test_what_all_charges_cost_is_exact_and_noted_with_each():
     assert budget.composed == entries[-1].after.composed
 
 
-def test_what_was_asked_for_is_summed_up_where_the_noise_is_counted():
+def test_requested_losses_are_summed_up_where_the_noise_is_counted():
     budget = Budget(1, delta="1e-5", accounting="zcdp")
     cost, noise = Approx("0.1", "1e-6"), GaussianNoise(Fraction(50), l0_sensitivity=1, steps=2**20)
     entry = budget.charge(cost, "means", count=3, events=[(Event(cost, noise), 3)])
@@ -374,7 +374,7 @@ def test_threads_share_a_budget_without_overspending(busy):
     assert len(budget.entries) == 500
 
 
-def test_what_is_read_while_others_charge_is_consistent(busy):
+def test_a_read_while_others_charge_is_consistent(busy):
     budget = Budget(epsilon=1000)
 
     def charge():

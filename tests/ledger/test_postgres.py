@@ -627,7 +627,7 @@ def test_a_connection_that_the_server_ends(server, schema, records):
 
 
 @pytest.mark.full
-def test_what_was_reported_survives_a_crash_of_the_server(server, schema, records):
+def test_reported_charges_survive_a_crash_of_the_server(server, schema, records):
     """Even for a user whose commits do not wait for the disk elsewhere."""
     url = server.user_of(schema, "careless", "synchronous_commit = off")
     code = """

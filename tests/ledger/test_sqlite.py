@@ -43,12 +43,6 @@ from tests.support.sqlite_ledgers import (
 )
 
 
-@pytest.fixture
-def path(tmp_path) -> str:
-    (tmp_path / "folder").mkdir()
-    return str(tmp_path / "folder" / "budget.db")
-
-
 def in_thread(function: Callable[[], Any]) -> Any:
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(function).result()

@@ -42,7 +42,7 @@ def private():
 
 
 @pytest.mark.parametrize("name", READING)
-def test_what_reads_cells_raises_one_error_with_a_call_that_runs(private, name):
+def test_names_that_read_cells_raise_one_error_with_a_call_that_runs(private, name):
     with pytest.raises(OpaqueFrameError) as caught:
         getattr(private, name)
     call = caught.value.hint.removeprefix("release it first, ").removesuffix(", and use the result")

@@ -212,7 +212,7 @@ def test_bounds_in_the_metadata_are_texts_of_dates(private):
         (lambda dp: dp.plan.mean("when", epsilon=1, rows=9, at=3), "'at' is for numbers"),
     ],
 )
-def test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing(private, release, message):
+def test_statistics_of_numbers_or_labels_are_refused_and_cost_nothing(private, release, message):
     spent = private.dp.budget.spent
     with pytest.raises((DeclarationError, ParameterError), match=message):
         release(private.dp)
@@ -338,6 +338,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.full(keep=9)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_neighbouring_tables_of_dates_lose_the_charge_and_no_more(name, neighbors):

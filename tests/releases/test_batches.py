@@ -70,7 +70,7 @@ def test_nothing_is_charged_within_the_block_or_after_an_error_in_it(private):
     assert private.dp.budget.spent == (1, 0)
 
 
-def test_what_a_call_would_refuse_is_refused_where_it_stands_and_the_others_are_released(private):
+def test_an_invalid_call_is_refused_where_it_stands_and_the_others_are_released(private):
     with private.dp.batch() as batch:
         batch.count(epsilon=1)
         with pytest.raises(DeclarationError):

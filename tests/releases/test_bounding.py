@@ -1787,7 +1787,7 @@ def test_a_table_too_large_is_refused_with_a_hierarchy_too():
     assert len(private.dp.budget.entries) == 0
 
 
-def test_what_was_changed_after_a_bounded_release_has_no_interval():
+def test_a_changed_bounded_release_has_no_interval():
     released = private_of("replace_one").dp.mean("x", epsilon=1, bounding="truncated", rng=1)
     assert metadata.verify(released)
     released["x"] += 1e-9

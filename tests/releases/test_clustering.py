@@ -527,7 +527,7 @@ def test_columns_that_are_constant_or_truth_values_take_part():
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize("rng", [None, 7, np.random.default_rng(3)])
 @pytest.mark.parametrize("name", ["kmeans", "kmedian"])
-def test_what_can_be_repeated_says_so(name, rng):
+def test_the_metadata_says_whether_a_release_was_seeded(name, rng):
     frame = pd.DataFrame({"g": [0, 1, 2, 3] * 5, "h": [10, 11, 12, 12] * 5})
     released = getattr(protect(frame).dp, name)(["g", "h"], 2, epsilon=1, rng=rng)
     assert released.attrs["dp"]["seeded"] is (rng is not None)

@@ -89,7 +89,7 @@ def test_every_fault_of_every_cell_is_counted(rows):
 
 
 @given(ROWS)
-def test_what_is_found_is_what_protect_refuses_or_leaves_out(rows):
+def test_reported_faults_are_those_that_protect_refuses_or_leaves_out(rows):
     table = frame(rows)
     report = pdprivacy.check(table, DOMAIN)
     with warnings.catch_warnings():
@@ -321,7 +321,7 @@ def test_nothing_is_charged_and_no_frame_is_changed():
         ),
     ],
 )
-def test_what_cannot_be_checked_is_refused(use, error, says):
+def test_unsupported_checks_are_refused(use, error, says):
     table = pd.DataFrame({"age": [31], "pay": [1.0], "region": ["north"], "smokes": [True]})
     if error is None:
         assert len(use(table)) == 0

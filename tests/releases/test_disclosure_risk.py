@@ -582,7 +582,7 @@ def test_cohorts_are_apart(private):
     assert table["overall"].iloc[[1, 3]].tolist() == pytest.approx(alone["overall"].tolist())
 
 
-def test_what_is_spent_already_may_count():
+def test_spent_epsilon_may_count_towards_the_repeated_risk():
     private = protect(epsilon="2/3", delta=1e-3)
     publication = [{"by": "age", "sensitive": "ill", "epsilon": "1/6"}]
     assert private.dp.repeated_risk(publication, spent=True)["epsilon_so_far"].tolist() == [1 / 6]

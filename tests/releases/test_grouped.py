@@ -466,6 +466,7 @@ COVERED = {
 DRAWS = 200
 
 
+@pytest.mark.full(keep=8)
 @pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize("name", COVERED)
 def test_intervals_cover_what_is_released_of(private, name, bounding):

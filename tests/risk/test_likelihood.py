@@ -234,7 +234,7 @@ def test_one_cell_more_than_binomial_has_a_maximum():
     assert alpha == pytest.approx([(1 - share) / (2 * share - 1)] * 2, rel=1e-6)
 
 
-def test_what_does_not_converge_is_an_error(monkeypatch):
+def test_a_failed_convergence_is_an_error(monkeypatch):
     table = TABLES["two labels"]
     steps = likelihood.Steps.over([likelihood.tally_of(table[:, k]) for k in range(2)])
     whole = likelihood.Steps.over([likelihood.tally_of(table.sum(axis=1))])

@@ -388,7 +388,7 @@ def test_seeds_and_generators():
 
 
 @pytest.mark.parametrize("rng", [-1, 1.0, "1", True, np.random.RandomState(1)])
-def test_what_is_no_seed_is_refused(rng):
+def test_invalid_seeds_are_refused(rng):
     with pytest.raises(ParameterError, match="'rng' must"):
         simulator(rng)
     with pytest.raises(ParameterError, match="'rng' must"):

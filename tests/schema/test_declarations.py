@@ -392,7 +392,7 @@ def test_a_pandas_frame_is_not_validated_by_a_schema_of_another_engine(part, use
             assert "import pandera.pandas as pa" in caught.value.hint
 
 
-def test_what_the_hint_says_works(part):
+def test_the_schema_of_the_hint_protects_the_frame(part):
     frame = pd.DataFrame({"x": [1, 2, 3]})
     schema = one(part.schemas, part.integers[0], part.schemas.Check.in_range(0, 9))
     budget = pdprivacy.Budget(epsilon=1)
@@ -452,7 +452,7 @@ def test_the_same_is_told_as_of_the_pandas_schema(part):
     assert not any("in_range" in text for text in reported)
 
 
-def test_what_is_told_is_what_pandera_would_refuse_on_polars(polars):
+def test_checks_beyond_the_domain_are_those_that_pandera_refuses_on_polars(polars):
     """Frames that meet the domain, and that pandera refuses for the one thing that is told."""
     schemas, pl = polars.schemas, import_module("polars")
     check = schemas.Check

@@ -88,7 +88,7 @@ def test_an_inferred_schema_declares_nothing():
 
 
 @pytest.mark.parametrize("other", [3, None, {"age": int}, int, pd.DataFrame({"age": [1]}), pa.Column(int)])
-def test_what_is_not_a_schema_is_refused(other):
+def test_other_objects_than_schemas_are_refused(other):
     for use in (read_schema, unchecked, lambda schema: validate(pd.DataFrame({"age": [1]}), schema)):
         with pytest.raises(ParameterError, match="'schema' must be a pandera DataFrameSchema") as caught:
             use(other)
@@ -543,7 +543,7 @@ def test_bounds_and_labels_of_declared_columns_are_all_in_the_domain(schema):
     assert unchecked(schema) == ()
 
 
-def test_what_is_told_of_an_inferred_schema_holds_no_cell():
+def test_messages_about_an_inferred_schema_hold_no_cell():
     inferred = pa.infer_schema(pd.DataFrame({"age": [NUMBER, 2]}, index=[NUMBER, 3]))
     inferred = inferred.add_columns({"x": pa.Column(int, metadata=DP)})
     reported = unchecked(inferred)

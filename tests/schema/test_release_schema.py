@@ -201,7 +201,7 @@ def test_only_a_release_has_one(private, survey):
             other.dp.schema()
 
 
-def test_what_fails_is_told_without_a_number(private):
+def test_failed_checks_are_named_without_a_number(private):
     counts = private.dp.value_counts("region", epsilon=1, bounding="clamp", rng=1)
     reported = violations(counts.astype(np.float64) - 123456, counts.dp.schema())
     assert reported

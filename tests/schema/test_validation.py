@@ -166,7 +166,7 @@ def test_a_domain_checks_nothing():
     assert validate(frame, Domain((Column("x", "integer", lower=0, upper=1),))) is frame
 
 
-def test_what_is_not_a_frame_is_refused():
+def test_other_objects_than_frames_are_refused():
     with pytest.raises(ParameterError, match="'frame' must be a pandas DataFrame"):
         validate([1], one(int))
 
@@ -204,7 +204,7 @@ def test_the_schema_is_run_even_where_pandera_is_switched_off():
         (["\ud800" + CANARY, "a"], int),
     ],
 )
-def test_what_cannot_be_coerced_is_refused_without_a_cell(cells, dtype, texts_of):
+def test_failed_coercions_are_refused_without_a_cell(cells, dtype, texts_of):
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": ["1", "2", "3"][: len(cells)]})
     frame.index = pd.Index([CANARY, NUMBER, 0][: len(cells)])
     schema = pa.DataFrameSchema(

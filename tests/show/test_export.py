@@ -313,7 +313,7 @@ def test_a_frame_has_a_row_for_each_number(private, name):
 
 
 @pytest.mark.parametrize("way", ["to_frame", "to_markdown", "to_latex", "to_excel"])
-def test_what_is_no_unchanged_release_is_not_written(private, survey, tmp_path, way):
+def test_changed_releases_and_other_objects_are_not_written(private, survey, tmp_path, way):
     table = private.dp.crosstab("region", "health", epsilon=1)
     for source, words in (
         (table.rename(columns={"yes": "maybe"}), "not those that were released, and are not written"),

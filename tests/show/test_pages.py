@@ -369,7 +369,7 @@ def test_a_budget_in_rho_is_told_in_rho(survey, schema):
     st.one_of(st.integers(-(10**14), 10**14), st.floats(-1e14, 1e14, allow_nan=False)),
     st.floats(1e-11, 1e14, allow_nan=False),
 )
-def test_what_is_shown_holds_the_interval_and_is_hardly_wider(value, half):
+def test_the_shown_interval_holds_the_exact_interval_and_is_hardly_wider(value, half):
     number, error = (number_of(text) for text in paired(value, half))
     exact, true = Decimal(repr(value)), Decimal(repr(half))
     assert number - error <= exact - true
@@ -439,7 +439,7 @@ def test_the_list_of_the_curator_is_whole(exact):
 
 @pytest.mark.full(keep=11)
 @pytest.mark.parametrize("name", CURATORS)
-def test_what_is_made_of_exact_counts_is_marked(exact, name):
+def test_exact_results_are_marked_as_confidential(exact, name):
     frame = exact[name]
     page, text = of(frame), repr(frame.dp)
     assert page.classes.count("pdp-confidential") == 1
@@ -480,7 +480,7 @@ def bare(frame):
 
 
 @pytest.mark.parametrize("name", CURATORS)
-def test_what_is_confidential_keeps_the_mark_without_its_attrs(exact, name):
+def test_confidential_results_keep_the_mark_without_their_attrs(exact, name):
     for frame in (bare(exact[name]), bare(exact[name]).iloc[:1]):
         assert of(frame).text[0] == MARK
         assert repr(frame.dp).startswith(MARK)
@@ -515,7 +515,7 @@ def test_bars_of_the_curator_are_simulation_errors_or_comparisons(exact):
 
 @pytest.mark.full(keep=11)
 @pytest.mark.parametrize("name", [*RELEASES, *SELECTIONS])
-def test_what_is_released_is_not_marked(made, name):
+def test_releases_are_not_marked_as_confidential(made, name):
     for view in (made[name].dp._repr_html_(), repr(made[name].dp), made[name].dp.metadata._repr_html_()):
         assert "confidential" not in view.lower()
 

@@ -92,9 +92,7 @@ def test_a_bar_with_times_tells_no_other_number(open_terminal):
 
 
 @pytest.mark.parametrize(("progress", "drawn"), [(None, False), (True, True), (False, False)])
-def test_what_is_over_within_a_second_has_no_bar_that_nobody_asked_for(
-    open_terminal, monkeypatch, progress, drawn
-):
+def test_calls_within_a_second_show_no_bar_by_default(open_terminal, monkeypatch, progress, drawn):
     terminal = open_terminal()
     monkeypatch.setattr("tqdm.std.time", lambda: 0.5)
     assert list(shown(range(100), 100, "rounds", progress, long=True)) == list(range(100))
@@ -102,7 +100,7 @@ def test_what_is_over_within_a_second_has_no_bar_that_nobody_asked_for(
 
 
 @pytest.mark.parametrize(("long", "drawn"), [(True, True), (False, False)])
-def test_what_takes_longer_has_one(open_terminal, long, drawn):
+def test_longer_calls_show_a_bar(open_terminal, long, drawn):
     terminal = open_terminal()
     list(shown(range(100), 100, "rounds", None, long=long))
     assert ("rounds:  50%" in terminal.getvalue()) is drawn
@@ -251,7 +249,7 @@ def test_a_bar_changes_no_answer_and_tells_no_count(private, open_terminal, name
 @pytest.mark.full(keep=4)
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_no_choice_of_a_bar_is_refused_before_anything_is_spent(private, monkeypatch, name):
+def test_invalid_choices_of_a_bar_are_refused_before_a_charge(private, monkeypatch, name):
     with pytest.raises(ParameterError, match="'progress' must be True, False or None"):
         CALLS[name](private, "yes")
     monkeypatch.setitem(sys.modules, "tqdm", None)

@@ -442,7 +442,7 @@ def test_several_releases_come_side_by_side():
         (lambda dp: dp.plan.ols("y", "x", epsilon=1, rows=10, at=3), "'at'"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_not_charged(call, message):
+def test_invalid_regressions_are_refused_and_not_charged(call, message):
     private = protected(FRAME)
     with pytest.raises((ParameterError, DeclarationError, MetadataError), match=message):
         call(private.dp)

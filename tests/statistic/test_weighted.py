@@ -127,6 +127,7 @@ def parts_and_numbers(setting: str, name: str) -> tuple[tuple[Part, ...], list[l
     return statistic.parts, [numbers(exact(statistic, engine(rows))) for rows in tables(size)]
 
 
+@pytest.mark.full(keep=30)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(setting, name):
@@ -137,8 +138,9 @@ def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(se
     check_attained(parts, moved, Fraction(1))
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.full(keep=30)
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_bounds_of_parts_hold_for_all_tables(setting, name):
     """Bounding keeps noisy numbers within limits that exact numbers cannot leave."""
     parts, read = parts_and_numbers(setting, name)
@@ -681,7 +683,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("place", range(len(BAD)))
-def test_what_is_no_weight_is_refused_before_a_charge(place, neighbors):
+def test_invalid_weights_are_refused_before_a_charge(place, neighbors):
     call, kind, message = BAD[place]
     private = protected(UNIVERSE.take([0, 3]).reset_index(drop=True), neighbors=neighbors)
     with pytest.raises(kind, match=message):

@@ -327,7 +327,7 @@ def re_flat(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def test_what_is_stored_of_a_lost_step_can_be_read(pipeline, ages):
+def test_stored_releases_of_a_lost_step_can_be_read(pipeline, ages):
     def body(private):
         first = private.dp.mean("age", epsilon=0.25)
         if pipeline.calls == 0:
@@ -398,7 +398,7 @@ def test_another_function_of_the_same_id_is_refused(pipeline, ages):
         pipeline.step(weekly)(ages, release_id="a")
 
 
-def test_what_means_the_same_is_the_same(pipeline, ages):
+def test_equal_arguments_written_otherwise_repeat_the_step(pipeline, ages):
     def body(private, epsilon, split=None, names=()):
         return private.dp.mean("age", epsilon=epsilon)
 
@@ -446,7 +446,7 @@ def test_another_call_in_its_place_is_refused(pipeline, ages, change):
     assert (pipeline.spent, pipeline.files) == (spent, files)
 
 
-def test_what_changed_is_named_and_not_shown(pipeline, ages):
+def test_a_changed_argument_is_named_and_not_shown(pipeline, ages):
     """It may be a column of the frame, which is a frame as every other within the body."""
     _at_work(pipeline, ages, finished=False)
 
@@ -653,7 +653,7 @@ def test_every_method_is_admitted_or_refused():
 
 @pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_kept_is_refused_by_name(pipeline, ages, name):
+def test_methods_that_a_step_cannot_keep_are_refused_by_name(pipeline, ages, name):
     args, options = ARGUMENTS.get(name, (("age", "health"), {"epsilon": [1.0]}))
 
     def body(private):
@@ -708,7 +708,7 @@ def test_a_frame_is_of_no_use_after_its_step(pipeline, ages):
     assert pipeline.spent == 0.5
 
 
-def test_what_costs_nothing_may_be_asked(pipeline, ages):
+def test_a_step_may_use_methods_that_cost_nothing(pipeline, ages):
     answers = {}
 
     def body(private, epsilon):
@@ -1106,7 +1106,7 @@ def test_releases_that_an_earlier_version_stored_are_taken_and_not_charged(tmp_p
     assert {path.stem: path.read_bytes() for path in results.iterdir()} == whole
 
 
-def test_what_an_earlier_version_stored_is_checked(tmp_path):
+def test_files_of_an_earlier_version_are_checked(tmp_path):
     folder, _ = _earlier(tmp_path, noted=False)
     releases = folder / "released" / ".steps" / "2026-05" / "releases"
     step = kept_ledgers.step_of(folder)
@@ -1129,7 +1129,7 @@ def test_what_an_earlier_version_stored_is_checked(tmp_path):
     refused(StepError, "another ledger, or an older copy")
 
 
-def test_what_no_step_made_is_left_alone(pipeline, ages):
+def test_files_that_no_step_made_are_left_alone(pipeline, ages):
     (pipeline.to / "a").mkdir(parents=True)
     (pipeline.to / "a" / "notes.txt").write_text("mine")
     with pytest.raises(StepError, match="exists already"):
@@ -1220,7 +1220,7 @@ def refuse(*_):
     raise LedgerError("The server is gone. Nothing was entered.")
 
 
-def test_what_a_ledger_cannot_store_is_stored_in_the_folder(pipeline, ages, monkeypatch):
+def test_releases_that_a_ledger_cannot_store_are_stored_in_the_folder(pipeline, ages, monkeypatch):
     """As where the answers of a server or of another user may not be written, or are too large."""
     step = pipeline.step(pipeline.failing(1))
     with monkeypatch.context() as patched:
@@ -1255,7 +1255,7 @@ def test_a_release_outlives_an_outage_of_the_ledger(pipeline, ages, monkeypatch)
     assert (pipeline.charged, pipeline.answered) == (["a/1", "a/2"], [True, True])
 
 
-def test_what_cannot_be_stored_at_all_is_told_as_lost(pipeline, ages, monkeypatch):
+def test_releases_that_cannot_be_stored_are_reported_as_lost(pipeline, ages, monkeypatch):
     step = pipeline.step(pipeline.failing(1))
     with pytest.raises(RuntimeError):
         step(ages, release_id="a")
@@ -1352,6 +1352,7 @@ NULLABLE = Domain(
 )
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("columns", ["rooms", "member", "grade", ["member", "rooms"]], ids=str)
 def test_tables_with_null_columns_are_stored_and_read(pipeline, columns, count):
@@ -1432,7 +1433,7 @@ async def _later(private):
         ({"body": lambda private, release_id: None}, ParameterError, "no 'release_id'"),
     ],
 )
-def test_what_cannot_be_a_step_is_refused_where_it_stands(pipeline, options, error, told):
+def test_invalid_steps_are_refused_where_they_are_defined(pipeline, options, error, told):
     with pytest.raises(error, match=told):
         pipeline.step(**options)
 

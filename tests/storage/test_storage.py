@@ -358,7 +358,7 @@ def test_a_damaged_file_is_told_and_shows_no_cell(tmp_path, suffix, damage):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_is_no_unchanged_release_is_not_saved(private, survey, tmp_path, suffix):
+def test_changed_releases_and_other_objects_are_not_saved(private, survey, tmp_path, suffix):
     table = private.dp.crosstab("region", "health", epsilon=1)
     changed = table.copy()
     changed.iloc[0, 0] += 1

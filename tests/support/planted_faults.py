@@ -1052,7 +1052,7 @@ FAULTS = (
         "step/keeper.py",
         '        if changed := differing(note["call"], call):',
         "        if changed := []:",
-        ("tests/step/test_step.py::test_what_an_earlier_version_stored_is_checked",),
+        ("tests/step/test_step.py::test_files_of_an_earlier_version_are_checked",),
     ),
     PlantedFault(
         "a step goes on with another ledger",
@@ -1094,7 +1094,7 @@ FAULTS = (
         "metadata.py",
         '    if recognized(released).what == "confidential":',
         "    if False:",
-        ("tests/storage/test_storage.py::test_what_is_no_unchanged_release_is_not_saved",),
+        ("tests/storage/test_storage.py::test_changed_releases_and_other_objects_are_not_saved",),
     ),
     PlantedFault(
         "seed written into the notes of a step",
@@ -1367,7 +1367,7 @@ FAULTS = (
         "ledger/account.py",
         "Spent(*self.requested).add(cost, count)",
         "Spent(*self.requested).add(cost)",
-        ("tests/ledger/test_ledger.py::test_what_was_asked_for_is_summed_up_where_the_noise_is_counted",),
+        ("tests/ledger/test_ledger.py::test_requested_losses_are_summed_up_where_the_noise_is_counted",),
     ),
     PlantedFault(
         "marginals of one seed have one noise",
@@ -1754,7 +1754,7 @@ FAULTS = (
         "domain.py",
         "        if self.timeline is not None and method not in DATE_METHODS:",
         "        if False:",
-        ("tests/release/test_publish.py::test_what_is_for_numbers_or_labels_is_refused_and_costs_nothing",),
+        ("tests/release/test_publish.py::test_statistics_of_numbers_or_labels_are_refused_and_cost_nothing",),
     ),
 )
 

@@ -516,7 +516,7 @@ def test_outlier_targets_come_back_to_at_most_what_was_asked_and_near_it(epsilon
 
 
 @given(LEVELS, CHANCES, CHANCES)
-def test_what_a_mechanism_costs_lets_it_have_what_it_has(epsilon, low, high):
+def test_the_target_of_the_whole_epsilon_is_the_epsilon_of_the_mechanism(epsilon, low, high):
     low, high = sorted([low, high])
     whole = outlier_epsilon(epsilon, low, high)
     if whole <= 100:

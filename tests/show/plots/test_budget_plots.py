@@ -103,7 +103,7 @@ def test_each_release_has_a_bar_from_where_the_one_before_ended():
     assert ax.yaxis_inverted()
 
 
-def test_what_is_left_can_be_told_in_grey():
+def test_the_remaining_budget_is_distinct_in_grey():
     private = protect(epsilon=2)
     private.dp.count(epsilon=0.5)
     spent, left = sorted(bare(private).patches, key=lambda patch: patch.get_y())
@@ -254,7 +254,7 @@ def test_a_protected_frame_and_its_budget_have_the_same_picture():
         budget.plot(ax="axes")
 
 
-def test_what_is_no_budget_is_refused():
+def test_other_objects_than_budgets_are_refused():
     budget = pdprivacy.Budget(epsilon=1)
     for entries, total, left, name in (
         (budget.entries[["release"]], Pure(1), (1, 0), "entries"),

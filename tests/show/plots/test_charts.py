@@ -228,7 +228,7 @@ def test_numbers_are_written_as_at_the_prompt(private, release):
         assert number in words or number.replace("±", " ") in words
 
 
-def test_what_is_beyond_the_bounds_is_hatched(private):
+def test_parts_beyond_the_bounds_are_hatched(private):
     clamped = private.dp.proportion("rare", "never", epsilon=0.005, bounding="clamp", rng=2)
     assert clamped.iloc[0] - clamped.dp.metadata.error["plus_minus"] < 0
     ax = laid(clamped)

@@ -345,7 +345,7 @@ def test_without_the_limits_there_are_no_dashed_lines_and_rows_come_in_any_order
         assert line.get_ydata() == pytest.approx(CURVES["close below"][column].to_numpy()[1:-1])
 
 
-def test_what_is_drawn_can_be_told_without_colour():
+def test_lines_are_distinct_without_colour():
     for name, count in (("curve, close below", 2), ("some recommended", 4)):
         drawn = {(str(line.get_linestyle()), str(line.get_marker())) for line in lines(picture(name))}
         assert len(drawn) == count

@@ -120,7 +120,7 @@ def test_groups_of_a_partition_are_counted_on_the_safe_side(private):
         page(counts, ledger=groups["yes"].dp.budget)
 
 
-def test_what_is_left_of_outliers_is_paid_for_as_a_whole(private):
+def test_the_remainder_after_outliers_is_paid_for_as_a_whole(private):
     with pytest.warns(OmissionWarning):
         part = private.dp.suppress_outliers("age", m=0.3, M=0.4)
     count = part.dp.count(epsilon=2)

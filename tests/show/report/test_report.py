@@ -343,7 +343,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_is_no_metadata_of_a_release_is_refused(name, tmp_path):
+def test_invalid_metadata_is_refused(name, tmp_path):
     for value in DAMAGE[name]:
         damaged = fabricated()
         damaged.attrs["dp"][name] = value
@@ -376,7 +376,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_release_is_refused(name):
+def test_other_objects_than_releases_are_refused(name):
     source, error, words_ = BAD[name]
     if name == "no such file" and find_spec("pyarrow") is None:
         pytest.skip("Parquet files need pyarrow")
