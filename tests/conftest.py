@@ -62,9 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw few examples of a property by default, many with ``--full`` or ``--rest``."""
+    """Draw few examples of a property by default; `pytest_make_collect_report` says where many."""
     config.option.full = config.option.full or config.option.rest
-    settings.load_profile("full" if config.option.full else "default")
+    settings.load_profile("default")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -125,9 +125,16 @@ def is_longer(item: pytest.Item) -> bool:
     return is_hypothesis_test(getattr(item, "obj", None)) or "full" in getattr(item, "fixturenames", ())
 
 
-def runs_long(item: pytest.Item) -> bool:
+def runs_long(item: pytest.Item | pytest.Collector) -> bool:
     """Whether these dependencies run the long tests of a module."""
     return not PANDAS_2 or not OLDEST_TOO.isdisjoint({item.path.stem, *Path(item.nodeid).parts})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> None:
+    """Draw few examples in a module that is imported where these dependencies do not run its long tests."""
+    many = collector.config.option.full and runs_long(collector)
+    settings.load_profile("full" if many else "default")
 
 
 @pytest.hookimpl(tryfirst=True)
