@@ -106,7 +106,7 @@ class Interval:
         return replace(self, lower=increasing(self.lower), upper=increasing(self.upper))
 
     def closed(self) -> Interval:
-        """Return the interval with its ends."""
+        """Return the interval with both of its ends in it."""
         return Interval(self.lower, self.upper)
 
     def whole(self) -> Interval:
