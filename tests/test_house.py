@@ -590,7 +590,7 @@ ROUNDS_OUTWARDS = {"exact", "intervals", "risk.compositions"}
 
 
 DECIMAL_CONTEXTS = {"exact"}
-SETS_FROZEN_FIELDS = {"types", "expressions.assignment", "expressions.conditions"}
+SETS_FROZEN_FIELDS = {"types"}
 
 
 def modules_with(matches: Callable[[ast.AST], bool]) -> set[str]:
@@ -670,8 +670,8 @@ def test_a_mechanism_is_known_to_its_own_file():
     assert {name for name in modules_with(asks) if not name.startswith("mechanism")} == set()
 
 
-# They draw sums of noise by its name, release weighted counts (no integers), and offer two mechanisms.
-COMPARES_MECHANISMS = {"noise.bits", "releases.tables", "releases.clustering"}
+# They draw sums of noise by its name, and release weighted counts (no integers).
+COMPARES_MECHANISMS = {"noise.bits", "releases.tables"}
 
 
 def test_names_of_mechanisms_are_compared_by_few_modules():

@@ -19,13 +19,14 @@ from pdprivacy.expressions.reader import (
     read_syntax,
 )
 from pdprivacy.expressions.steps import Transform, own
+from pdprivacy.types import settle
 
 
 class _ReadableColumns(Domain):
     """The declared columns and, by name only, those that earlier expressions made."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {column.name: column for column in self.columns})
+        settle(self, _by_name={column.name: column for column in self.columns})
 
     def add(self, column: Column) -> None:
         """Add a column, or replace the column of its name."""

@@ -25,7 +25,7 @@ from pdprivacy.expressions.nodes import Node
 from pdprivacy.expressions.regions import Region, bits, declared_in
 from pdprivacy.hints import nearest
 from pdprivacy.intervals import LINE, Interval
-from pdprivacy.types import Mask
+from pdprivacy.types import Mask, settle
 
 Condition: TypeAlias = "Comparison | Negation | BooleanOperation"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
@@ -94,7 +94,7 @@ class DeclaredLabels:
         labels = getattr(column, "_meanings", None)
         if not isinstance(labels, cls):
             labels = cls(column.name, column.categories or ())
-            object.__setattr__(column, "_meanings", labels)
+            settle(column, _meanings=labels)
         return labels
 
     def position(self, value: Any) -> int:

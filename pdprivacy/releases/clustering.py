@@ -13,7 +13,7 @@ from pdprivacy import noise
 from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import Calibration
+from pdprivacy.mechanism import MECHANISMS, Calibration
 from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
@@ -125,7 +125,7 @@ def kmeans(
     state = rng if rng is None else noise.simulator(rng)
     start = _start(quantities, size, noise.source(state))
     call = Call("kmeans", together, rng=_next_seed(state), columns=chosen, release_id=release_id)
-    share = count_share(len(chosen), gaussian=mechanism == "gaussian")
+    share = count_share(len(chosen), gaussian=MECHANISMS[mechanism].norm == "l2")
     first = Clusters(quantities, start, share, protected.scope)
     shown((), rounds, "kmeans", progress, long=True)  # refused before anything is charged
 
