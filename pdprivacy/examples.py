@@ -53,7 +53,7 @@ class Example(str):
 
 _TOKENS = re.compile(
     r"""(?P<quote>["'])(?P<word>age|income|region|health|when|north|south|yes)(?P=quote)"""
-    r"""|(?<![\w.])(?P<bare>age|income)(?!\w)|(?<=[=:] )(?P<number>30|80)\b"""
+    r"""|(?<![\w.])(?P<bare>age|income)(?!\w)|(?<=[=:] )(?P<number>18|30|80|90)\b"""
 )
 """The columns of examples, quoted and in expressions, their labels, and constants of the first of them."""
 
@@ -75,7 +75,7 @@ def _written(match: re.Match[str], chosen: Mapping[str, Any]) -> str:
     number, ends = int(match["number"]), [chosen["age"].lower, chosen["age"].upper]
     if (ends[0] is None or ends[0] <= number) and (ends[1] is None or number <= ends[1]):
         return str(number)
-    return str(next(end for end in (ends if number == 30 else ends[::-1]) if end is not None))
+    return str(next(end for end in (ends if number <= 30 else ends[::-1]) if end is not None))
 
 
 def _code(name: object) -> str | None:

@@ -451,6 +451,15 @@ MARK = "confidential"
 PLAN = "dp_plan"
 """The key in ``attrs`` of a plan: its arguments, and what was assumed of the data."""
 
+PLANNED = ("statistic", "columns", "mechanism", "releases", "filters", "lineage", "normalize")
+"""Metadata of a release that its plan has, too."""
+
+
+def attach_plan(plan: pd.DataFrame, facts: Metadata, **assumed: Any) -> None:
+    """Write what a plan is of, and what was ``assumed``, into ``attrs["dp_plan"]``."""
+    plan.attrs[PLAN] = {name: getattr(facts, name) for name in PLANNED} | assumed
+
+
 LINEAGE = {"declared": "lineage"}
 """The mark of a lineage."""
 

@@ -239,7 +239,7 @@ LABELS = [
     (
         "private.dp.query('age > @limit')",
         QueryError,
-        'private.dp.query(f"age >= {limit}")',
+        "put the constant into the text: f'age > {limit}'",
         'private.dp.query("age >= 3")',
     ),
     (

@@ -577,7 +577,6 @@ MARKS = {
     "accessor",
     "metadata",
     "releases.data_quality",
-    "releases.planning",
     "releases.table_risk",
     "show.pages",
     "show.report",

@@ -486,7 +486,7 @@ _FUNCTION = "a function may look at other records, and nothing can be declared o
 _MULTIPLIES = "one record may become many, and nothing bounds how many"
 _WIDER = "it changes cells by a condition or a frame from elsewhere, which may depend on other records"
 
-_FILTER = Example('a condition with declared bounds: private.dp.query("age >= 30")')
+_FILTER = Example('a condition with declared bounds: private.dp.query("age <= 90")')
 _TRIM = Example(
     'public bounds: private.dp.query("age >= 30") or private.dp.clip(upper={"age": 80}); or '
     "private.dp.suppress_outliers(...), which is random and whose cost is known"

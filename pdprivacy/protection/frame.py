@@ -15,7 +15,7 @@ from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_tracebacks
-from pdprivacy.examples import EXAMPLES, quoted
+from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.hints import with_hints
 from pdprivacy.protection.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.protection.protected import Protected, Step
@@ -135,10 +135,9 @@ class ProtectedFrame(Opaque):
         if isinstance(key, list) and not mask:
             return self.select(key)
         if isinstance(key, slice) or not has_hash(key):
-            first = quoted(self._declared().names[0])
             raise ParameterError(
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
-                f"private[{first}], private[[{first}]], private[private[{first}].notna()].",
+                Example('private["age"], private[["age"]], private[private["age"] >= 18].'),
             )
         return ProtectedColumn._named(self._protected, key)
 

@@ -245,7 +245,7 @@ class _Comparison:
         for word in ("release_id", "releases"):
             if word in options:
                 raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")
-        if any(step.stability is None for step in protected.lineage):
+        if protected.in_secret:
             raise ParameterError(
                 "A secret part cannot be compared with all records, which are not there.",
                 "compare from the whole frame.",

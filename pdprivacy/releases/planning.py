@@ -17,7 +17,7 @@ from pdprivacy.checks import real, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
 from pdprivacy.hints import unknown, with_hints
-from pdprivacy.metadata import KEY, PLAN, cell_labels
+from pdprivacy.metadata import attach_plan, cell_labels
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Drawn, Release
@@ -47,8 +47,6 @@ SEVERAL = {"agg", "ols"}
 """Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
-OF_RELEASE = ("statistic", "columns", "mechanism", "releases", "filters", "lineage")
-"""Metadata of a release that its plan has, too."""
 DRAWN = {"rng", "release_id"}
 """Keywords of releases that plans lack: a plan draws and charges nothing."""
 
@@ -69,30 +67,18 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
             raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         assumption = _assumption(protected, statistic, rows, at, shares=bool(options.get("normalize")))
-        rows_of_errors: dict[tuple[float, str], pd.DataFrame] = {}
-        stored: dict[str, Any] = {}
+        errors: dict[tuple[float, str], pd.DataFrame] = {}
         for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
             fitting = {name: value for name, value in options.items() if _fits(name, value, kind)}
             try:
                 release = verb(facts, *args, epsilon=level, bounding=kind, **fitting)
-                if at is not None and any(column.timeline for column in release.call.columns):
-                    raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
-                released = _assumed(release, assumption)
+                view = View.of(_assumed(release, assumption))
             except ArithmeticError:
                 reason = f"{statistic!r} cannot be planned for so few records."
                 raise ParameterError(reason, "more rows.") from None
-            stored, errors = released.attrs[KEY], _errors(released)
-            rows_of_errors[float(stored["epsilon"]), stored["bounding"] or "none"] = (
-                _distinct(errors) if statistic in TABLES else errors
-            )
-        table = pd.concat(rows_of_errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        table.attrs[PLAN] = {
-            **{name: stored[name] for name in OF_RELEASE},
-            "by": View.of(released).by,
-            "normalize": stored["normalize"],
-            "rows": assumption.rows,
-            "at": None if at is None else float(at),
-        }
+            errors[view.facts.epsilon, view.facts.bounding or "none"] = _errors(view)
+        table = pd.concat(errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
+        attach_plan(table, view.facts, by=view.by, rows=assumption.rows, at=None if at is None else float(at))
         return table
 
     signature, own = inspect.signature(verb), inspect.signature(method).parameters
@@ -126,6 +112,8 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
 
 def _assumed(release: Release[Any], assumption: Assumption) -> Any:
     """Return the release of assumed numbers without noise; one of those that share a cost."""
+    if assumption.at is not None and any(column.timeline for column in release.call.columns):
+        raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
     task, secret = release.task, release.facts.secret
     assert isinstance(task, NoisyNumbers)
     price = task.price(task.cost if secret is None else secret.loss_of_part(task.cost))
@@ -164,23 +152,23 @@ def _fits(name: str, value: Any, bounding: str | None) -> bool:
     return not published or bounding == "truncated"
 
 
-def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
-    """One row per released number."""
-    stored = released.attrs[KEY]
-    error, scale = stored["error"], stored["scale"]
+def _errors(view: View) -> pd.DataFrame:
+    """One row per released number; of a table, one for its cells of equal errors."""
+    released, facts, error = view.released, view.facts, view.facts.error
+    scale: Any = facts.scale
     # the noisy parts of a description are not its numbers, even if there are as many
-    own = stored["statistic"] not in ("agg", "describe")
+    own = facts.statistic not in ("agg", "describe")
     size = released.size
-    if View.of(released).by:  # one noise per column, or several
-        own, size = stored["statistic"] == "sum", released.shape[-1]
+    if view.by:  # one noise per column, or several
+        own, size = facts.statistic == "sum", released.shape[-1]
     several = isinstance(scale, dict) and not (own and len(scale) == size)
     if isinstance(scale, dict):
         # one noise per number, or several without a common scale
         scale = math.nan if several else [*scale.values()]
-    derived = several or stored["statistic"] == "std" or stored["normalize"] or stored["margins"]
+    derived = several or facts.statistic == "std" or facts.normalize or facts.margins
     unknown: dict[str, Any] = {"bias": math.nan, "rmse": math.nan}
     here, worst = error, error.get("worst_case") or unknown
-    if stored["bounding"] is None:
+    if facts.bounding is None:
         here = {"bias": 0.0, "rmse": error["standard_error"]}
         worst = unknown if derived else here
     fields = {
@@ -197,7 +185,8 @@ def _errors(released: pd.Series[Any] | pd.DataFrame) -> pd.DataFrame:
     }
     if "unit" in error:  # dates, with errors that are times
         columns |= {name: times(value) for name, value in columns.items() if name != "scale"}
-    return pd.DataFrame(columns, index=cell_labels(released.axes))
+    errors = pd.DataFrame(columns, index=cell_labels(released.axes))
+    return _distinct(errors) if facts.statistic in TABLES else errors
 
 
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:

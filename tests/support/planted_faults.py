@@ -1104,6 +1104,13 @@ FAULTS = (
         ("tests/step/test_step.py::test_seeded_releases_are_marked_and_their_seed_is_not_kept",),
     ),
     PlantedFault(
+        "hints name the columns of the documentation",
+        "errors.py",
+        'isinstance(error.hint, Example) and hasattr(owner, "_declared"):',
+        'isinstance(error.hint, Example) and hasattr(owner, "_undeclared"):',
+        ("tests/protection/test_own_hints.py::test_hints_name_declared_columns_in_calls_that_run",),
+    ),
+    PlantedFault(
         "budget of a step pays for anything",
         "step/keeper.py",
         "        if release_id is None or release_id != self._paying_for:",
