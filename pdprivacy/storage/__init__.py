@@ -317,13 +317,28 @@ def from_bytes(data: bytes, name: str | None = None) -> Released:
     return shapes.verified(read_parquet(data, where), where)
 
 
+def _frame_of(data: bytes) -> pd.DataFrame:
+    """Return the frame of a file as pandas reads it.
+
+    Arrow starts no thread: a process that ends beside one may abort although all was done, see
+    https://github.com/apache/arrow/issues/34314.
+    """
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(io.BytesIO(data), thrift_string_size_limit=LARGEST, pre_buffer=False)
+    table = file.read(use_threads=False, use_pandas_metadata=True)
+    frame: pd.DataFrame = table.to_pandas(use_threads=False)
+    frame.attrs = json.loads((table.schema.metadata or {}).get(ATTRS, "{}"))
+    return frame
+
+
 def read_parquet(data: bytes, where: str) -> Released:
     """Return what a file holds, as it was saved or as pandas reads it; it may not be a release.
 
     ``where``: the file, for errors. Raises MetadataError for a file that cannot be read.
     """
     frame, failure = attempt(
-        lambda: pd.read_parquet(io.BytesIO(data), engine="pyarrow", thrift_string_size_limit=LARGEST),
+        partial(_frame_of, data),
         Exception,  # whatever Arrow raises for bytes that are no Parquet
     )
     if frame is None:

@@ -1283,9 +1283,9 @@ def test_releases_that_cannot_be_stored_are_reported_as_lost(pipeline, ages, mon
 
 
 def test_a_frame_of_a_step_has_dp_in_a_new_process(tmp_path):
-    """Where nothing else of the package was used before."""
+    """Where nothing else of the package was used; no thread is started, which could abort at the end."""
     script = """
-import pandas as pd, sys, pdprivacy
+import pandas as pd, pathlib, pyarrow.parquet, scipy.special, sys, pdprivacy
 from pdprivacy.schema import read_schema
 from pdprivacy.domain import Column, Domain
 
@@ -1296,7 +1296,13 @@ from pdprivacy.domain import Column, Domain
 def monthly(private):
     return private.dp.mean("age", epsilon=0.5)
 
+def threads():
+    names = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+    return sorted(name for name in names if name != "jemalloc_bg_thd")
+
+before = threads()
 monthly(pd.DataFrame({"age": [31, 54]}), release_id="a")
+assert threads() == before
 """
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, str(tmp_path)],
