@@ -39,6 +39,7 @@ _PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
 """The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
 
 _SAVE = "release it first, {}, and use the result"
+_CONDITION = Example('private[private["age"] >= 30]')
 _READING = ("head", "tail", "first", "last", "truncate", "iloc", "loc", "at", "iat", "take", "xs")
 """Methods of pandas that show records."""
 
@@ -69,11 +70,27 @@ class Opaque:
         texts = (EXAMPLES[name].of(columns) for name in names)
         return next(filter(None, texts), EXAMPLES["count"])
 
+    def _example_filter(self) -> str:
+        """Return a filter by a condition on a declared column."""
+        columns = self._declared().columns
+        return _CONDITION.of(columns) or f"private[private[{quoted(columns[0].name)}].notna()]"
+
     def _offered(self) -> Iterable[str]:
         """The names of the methods under ``.dp``."""
         return EXAMPLES
 
-    if not TYPE_CHECKING:  # a type checker refuses unknown names itself
+    if not TYPE_CHECKING:  # a type checker refuses unknown names and operators itself
+
+        def _operator(self, *_: object) -> NoReturn:
+            raise self._opaque_error("This operator", self._example_filter())
+
+        __hash__ = object.__hash__
+        __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _operator
+        __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _operator
+        __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _operator
+        __rpow__ = __divmod__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _operator
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operator
+        __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _operator
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # asked for by Python and by notebooks
@@ -102,7 +119,10 @@ class Opaque:
         raise self._opaque_error("len()", EXAMPLES["count"])
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise self._opaque_error("Conversion to an array", _SAVE.format(self._example_call("histogram")))
+        raise self._opaque_error("Conversion to an array", self._instead_of_array())
+
+    def _instead_of_array(self) -> str:
+        return _SAVE.format(self._example_call("histogram"))
 
     def __copy__(self) -> Any:
         return self
@@ -227,6 +247,12 @@ class ProtectedColumn(Opaque):
 
     def __repr__(self) -> str:
         return self._syntax().text
+
+    def _instead_of_array(self) -> str:
+        """Return a filter of the protected frame for a condition, as in ``df[condition]``; else a release."""
+        if not isinstance(self._node, ast.Name | ast.BinOp):
+            return f"a condition filters the protected frame: {self._example_filter()}"
+        return super()._instead_of_array()
 
     def _source_text(self) -> str:
         """The column as a user writes it."""

@@ -47,6 +47,8 @@ class ProtectedFrame(Opaque):
     ``private[private["age"] >= 18]``. Each treats a record by itself, carries the declaration of its
     result, and costs nothing. A frame of another engine stays in that engine, and a lazy one stays lazy.
 
+    ``is`` compares two frames; ``==`` and all other operators of a whole frame raise OpaqueFrameError.
+
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
     >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
