@@ -109,10 +109,7 @@ class ProtectedFrame(Opaque):
     def _owned(self, column: ProtectedColumn) -> Syntax:
         """The expression of a column of this frame, or of an earlier one whose cells it keeps."""
         if not column._is_kept_by(self._protected):
-            raise ParameterError(
-                "The columns belong to another protected frame.",
-                "take them from the frame that is changed: adults[adults[...] & adults[...]].",
-            )
+            raise column._not_kept_by(self._protected, self._example_filter())
         return column._syntax()
 
     @overload
