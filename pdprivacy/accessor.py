@@ -21,6 +21,7 @@ from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     ArgumentError,
     NotProtectedError,
+    ParameterError,
     PrivacyError,
     short_traceback,
     short_tracebacks,
@@ -71,7 +72,7 @@ def _method(
                 return (
                     gate.execute(result, MethodCall(function, (first, *args), kwargs)) if executed else result
                 )
-            except TypeError:
+            except (TypeError, ParameterError):  # a plan checks its rows before other arguments
                 wrong = misuse(function.__name__, complete, (self, *args), kwargs, prefix)
                 if wrong is None:
                     raise
@@ -341,6 +342,10 @@ class DataFrameDP(_OfFrame, _Result):
     check = _method(check, lambda accessor: accessor._frame)
 
     def _standing(self) -> PrivacyError:
+        if metadata.PLAN in self._frame.attrs:
+            return NotProtectedError(
+                "A plan holds the errors of releases before they are made.", "plan.dp.plot()"
+            )
         return protection.unprotected()
 
 
@@ -465,6 +470,7 @@ class PlanDP(PlanMethods):
     def __repr__(self) -> str:
         return f"plan: {', '.join(PLANNED)}"
 
+    @functools.partial(with_hints, prefix="private.dp.plan")
     def groupby(self, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupPlans:
         """Plans of releases per declared key, as ``plan.groupby("region").mean(...)``.
 

@@ -47,6 +47,8 @@ class Example(str):
             return name == "when" and column.timeline is not None
         if name in ("region", "health"):
             return column.kind in ("category", "boolean") and len(column.categories or ()) > 1
+        if "kmedian" in self and isinstance(column.enumerated(), str) and column.bins is None:
+            return False
         bounded = None not in (column.lower, column.upper) and column.lower < column.upper
         return column.kind in ("integer", "float") and (bounded or not re.search("epsilon|assign", self))
 
@@ -125,6 +127,12 @@ _METHODS = {
     "kmeans": '(["age", "income"], 3, epsilon=0.1)',
     "kmedian": '("age", 1, epsilon=0.1)',
     "sample": "(frac=0.1)",
+    "suppress_outliers": '("age", m=0.5, M=0.9)',
+    "plan_releases": '([("mean", "age", {"epsilon": 0.1})])',
+    "remaining quality": "()",
+    "repeated_risk": '([{"by": "region", "sensitive": "health", "epsilon": 0.5}])',
+    "compare_sampling compare_suppression": '("mean", "age", epsilon=[0.1, 1])',
+    "utility": '(["region", "health"], order=2, epsilon=[0.1, 1])',
     "choose_epsilon": '("region", "health", max_risk=0.4)',
     "homogeneity": '("region", "health")',
     "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
@@ -147,6 +155,9 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "protect": Example("df.dp.protect(schema, epsilon=1.0)"),
         "check": Example("df.dp.check(schema)"),
         **calls("private.dp.", _METHODS),
+        "batch": Example('with private.dp.batch() as batch: batch.mean("age", epsilon=0.1)'),
+        "plot": Example('private.dp.histogram("age", epsilon=0.1).dp.plot()'),
+        "report": Example("private.dp.budget.report(delta=1e-6)"),
         "save": Example('released.dp.save("table.parquet")'),
         "to_excel": Example('released.dp.to_excel("table.xlsx")'),
         **calls("private.", _ROW_STEPS),

@@ -104,6 +104,7 @@ def misuse(
     so that a call that is right costs nothing more.
     """
     try:
+        signature.bind_partial(*args, **kwargs)  # first, as a misspelled argument is missing, too
         signature.bind(*args, **kwargs)
     except TypeError as error:
         text = str(error)

@@ -154,7 +154,7 @@ def _wrong_delta(title: str, delta: float) -> ParameterError:
     if delta == 0:
         return ParameterError(
             f"'delta' must be positive for {title} (got 0).",
-            'pass delta=1e-6, or mechanism="laplace", which needs none.',
+            'mechanism="laplace", which needs none; or delta=1e-6, of a budget that has a delta.',
         )
     return ParameterError(
         f"'delta' must be 0 for {title} (got {delta:g}).",

@@ -136,13 +136,13 @@ def _check_expressions(expressions: Any) -> None:
             continue
         if callable(expression) or hasattr(expression, "__iter__"):
             raise ParameterError(
-                f"the new column {name!r} must be an expression as text (got {kind(expression)}): a "
+                f"the new column {name!r} must be an expression of columns (got {kind(expression)}): a "
                 "function or a column of cells may have looked at other rows.",
                 example,
             )
         raise ParameterError(
-            f"the new column {name!r} must be an expression as text (got {kind(expression)}).",
-            f'a constant is an expression, too: private.dp.assign({name}="1")',
+            f"the new column {name!r} must be an expression of columns (got {kind(expression)}).",
+            f'a constant is an expression, too: private.assign({name}="1")',
         )
 
 
@@ -157,7 +157,7 @@ def _check_levels(domain: Domain, expressions: Mapping[str, str | Syntax]) -> No
 
 
 def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dict[str, tuple[Any, Any]]:
-    example = 'private.dp.assign(rate="gain / hours", bounds={"rate": (0, 100)})'
+    example = f"private.{_text(expressions, dict.fromkeys(expressions, (0, 100)))}"
     if bounds is None:
         return {}
     if not isinstance(bounds, Mapping):

@@ -254,7 +254,7 @@ def _labels(column: Column) -> tuple[Any, ...]:
         return labels
     raise DeclarationError(
         f"'recode' needs the labels of column {column.name!r}, which {labels}.",
-        "put numbers together by private.dp.cut(column, [EDGE, ..., EDGE])"
+        "put numbers together by private.cut(column, [EDGE, ..., EDGE])"
         if column.kind in NUMERIC
         else declaration_hint(column.name, column.kind, "labels"),
     )
@@ -271,7 +271,7 @@ def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, A
             listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
             raise ParameterError(
                 f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
-                "nulls are replaced by private.dp.fillna({column: label})" if is_null(old) else None,
+                "nulls are replaced by private.fillna({column: label})" if is_null(old) else None,
             )
         images[position] = None if is_null(new) else label(new, f"the image of {key!r}")
     kept = [image for image in images if image is not None]

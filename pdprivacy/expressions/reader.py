@@ -318,18 +318,17 @@ class ExpressionReader:
         others = [label for label in self.domain.names if not isinstance(label, str)]
         error = undeclared(self.domain, name)
         message, hint = error.message, error.hint
-        if not others:
-            return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
         written = str(name).replace(" ", "")
         matches = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
+        related = matches or [label for label in others if isinstance(label, tuple) and name in label]
+        if not related:
+            return QueryError(message, f'declare it, {hint}; a constant goes into the text, f"... {{limit}}"')
         if matches:
             message = (
-                f"the label of column {matches[0]!r} is not a string, and a {self.what} names strings only."
+                f"the label of column {matches[0]!r} is not a string, and the {self.what} names strings only."
             )
         return QueryError(
-            message,
-            f"only columns with strings as labels can be named in a {self.what}; rename the others before "
-            "df.dp.protect(...): df.columns = [...]",
+            message, f'private.rename(columns={{{related[0]!r}: "NAME"}}), and then its new name.'
         )
 
     def _leaf(self, node: Node, symbol: str, constants: tuple[Any, ...]) -> Condition:

@@ -20,6 +20,7 @@ from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
 from pdprivacy.checks import check_name, instance, is_number, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
+from pdprivacy.hints import with_hints
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
 from pdprivacy.privacy import MOST, ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
@@ -338,6 +339,7 @@ class Budget:
         self._book.read(lambda entry: events.extend(entry.events))
         return events
 
+    @with_hints
     def report(self, delta: Rational) -> pd.DataFrame:
         """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import datetime
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -19,7 +19,7 @@ import pandas as pd
 
 from pdprivacy import expressions
 from pdprivacy.checks import one_of
-from pdprivacy.domain import Domain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     OpaqueFrameError,
     ParameterError,
@@ -39,8 +39,14 @@ _PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
 """The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
 
 _SAVE = "release it first, {}, and use the result"
+_CONDITION = Example('private[private["age"] >= 30]')
 _READING = ("head", "tail", "first", "last", "truncate", "iloc", "loc", "at", "iat", "take", "xs")
 """Methods of pandas that show records."""
+
+
+def example_filter(columns: Sequence[Column]) -> str:
+    """Return a filter by a condition on one of these columns."""
+    return _CONDITION.of(columns) or f"private[private[{quoted(columns[0].name)}].notna()]"
 
 
 @short_tracebacks
@@ -69,11 +75,25 @@ class Opaque:
         texts = (EXAMPLES[name].of(columns) for name in names)
         return next(filter(None, texts), EXAMPLES["count"])
 
+    def _example_filter(self) -> str:
+        return example_filter(self._declared().columns)
+
     def _offered(self) -> Iterable[str]:
         """The names of the methods under ``.dp``."""
         return EXAMPLES
 
-    if not TYPE_CHECKING:  # a type checker refuses unknown names itself
+    if not TYPE_CHECKING:  # a type checker refuses unknown names and operators itself
+
+        def _operator(self, *_: object) -> NoReturn:
+            raise self._opaque_error("This operator", self._example_filter())
+
+        __hash__ = object.__hash__
+        __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _operator
+        __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _operator
+        __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _operator
+        __rpow__ = __divmod__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _operator
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operator
+        __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _operator
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # asked for by Python and by notebooks
@@ -84,6 +104,8 @@ class Opaque:
         if name in REFUSED and name not in _READING:
             return refusal(name)
         release = self._example_call("mean" if name == "dp" else name)
+        if EXAMPLES.get(name, "").startswith(f"private.{name}("):  # a row step of the whole frame
+            return unknown(type(self).__name__, name, EXAMPLES)
         if name in EXAMPLES or name == "dp":
             return self._opaque_error(repr(name), release)
         if name in self._offered():
@@ -102,7 +124,10 @@ class Opaque:
         raise self._opaque_error("len()", EXAMPLES["count"])
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise self._opaque_error("Conversion to an array", _SAVE.format(self._example_call("histogram")))
+        raise self._opaque_error("Conversion to an array", self._instead_of_array())
+
+    def _instead_of_array(self) -> str:
+        return _SAVE.format(self._example_call("histogram"))
 
     def __copy__(self) -> Any:
         return self
@@ -228,6 +253,12 @@ class ProtectedColumn(Opaque):
     def __repr__(self) -> str:
         return self._syntax().text
 
+    def _instead_of_array(self) -> str:
+        """Return a filter of the protected frame for a condition, as in ``df[condition]``; else a release."""
+        if not isinstance(self._node, ast.Name | ast.BinOp):
+            return f"a condition filters the protected frame: {self._example_filter()}"
+        return super()._instead_of_array()
+
     def _source_text(self) -> str:
         """The column as a user writes it."""
         return f"private[{quoted(self._declared().names[0])}]"
@@ -238,9 +269,26 @@ class ProtectedColumn(Opaque):
         """Whether a frame is the expression's own, or a later one with the same cells in its columns."""
         if protected is self._protected:
             return True
-        domain, names = self._protected.domain, self._protected.names
+        return protected.keeps([column.name for column in self._read()], self._protected)
+
+    def _read(self) -> list[Column]:
+        """The columns that the expression names."""
+        names = self._protected.names
         read = {names.get(node.id, node.id) for node in ast.walk(self._node) if isinstance(node, ast.Name)}
-        return protected.keeps(read.intersection(domain), self._protected)  # `abs` may be no column
+        return [column for column in self._protected.domain.columns if column.name in read]
+
+    def _not_kept_by(self, protected: Protected, instead: str) -> ParameterError:
+        """The error for a frame without these cells; ``instead``: a filter of that frame."""
+        dropped = [column for column in self._read() if column.name not in protected.domain]
+        if dropped and protected.origin is self._protected.origin:
+            return ParameterError(
+                f"Column {dropped[0].name!r} is of another protected frame: a step dropped or renamed it.",
+                f"use it before that step: {example_filter(dropped)}.",
+            )
+        return ParameterError(
+            "The columns belong to another protected frame.",
+            f"take them from the frame that is changed: {instead}.",
+        )
 
     def _beside(self, *others: object) -> ProtectedColumn:
         """The expression in the latest of its frame and those of the other operands that keep its cells."""
@@ -279,10 +327,7 @@ class ProtectedColumn(Opaque):
         """A column of the same frame, or of an earlier one, a date or a plain Python value, as a node."""
         if isinstance(value, ProtectedColumn):
             if not value._is_kept_by(self._protected):
-                raise ParameterError(
-                    "the columns belong to different protected frames.",
-                    "take each from the frame that is filtered: adults[adults[...] & adults[...]].",
-                )
+                raise value._not_kept_by(self._protected, self._example_filter())
             return value._node
         if type(value) in (datetime.date, datetime.datetime):
             return ast.Constant(str(value))
@@ -486,20 +531,20 @@ _FUNCTION = "a function may look at other records, and nothing can be declared o
 _MULTIPLIES = "one record may become many, and nothing bounds how many"
 _WIDER = "it changes cells by a condition or a frame from elsewhere, which may depend on other records"
 
-_FILTER = Example('a condition with declared bounds: private.dp.query("age <= 90")')
+_FILTER = Example('a condition with declared bounds: private.query("age <= 90")')
 _TRIM = Example(
-    'public bounds: private.dp.query("age >= 30") or private.dp.clip(upper={"age": 80}); or '
+    'public bounds: private.query("age >= 30") or private.clip(upper={"age": 80}); or '
     "private.dp.suppress_outliers(...), which is random and whose cost is known"
 )
-_TOP = "private.dp.query with a public threshold, or private.dp.quantile for a private one"
-_COLUMN = Example('arithmetic of declared columns: private.dp.assign(net="age - income")')
-_FILL = "a public constant: private.dp.fillna(0), or private.dp.dropna()"
+_TOP = "private.query with a public threshold, or private.dp.quantile for a private one"
+_COLUMN = Example('arithmetic of declared columns: private.assign(net="age - income")')
+_FILL = "a public constant: private.fillna(0), or private.dropna()"
 _RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
 _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
 _ONE_OF_EACH = (
     "df.dp.protect(..., unit=..., max_rows=1), which names whose each record is, and keeps one of each"
 )
-_SELECT = Example('private.dp.select(["age", "region"]) for columns, private.dp.query for records')
+_SELECT = Example('private.select(["age", "region"]) for columns, private.query for records')
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -521,11 +566,15 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         "eval": ("an expression may look at other records, as with age.mean()", _COLUMN),
         "qcut": (
             "its edges are quantiles of the data",
-            Example("public edges: private.dp.cut('age', [18, 30, 65])"),
+            Example("public edges: private.cut('age', [18, 30, 65])"),
+        ),
+        "round": (
+            "it is not a declared step",
+            Example('steps of one: private.assign(steps="income // 1")'),
         ),
         "replace": (
             "it looks for values that need not be declared",
-            Example("private.dp.recode('region', {'north': 'other'})"),
+            Example("private.recode('region', {'north': 'other'})"),
         ),
         **dict.fromkeys(("where", "mask", "update", "combine_first"), (_WIDER, _COLUMN)),
     }
@@ -538,7 +587,7 @@ def refusal(name: str) -> UnstableStepError:
 
     >>> print(refusal("qcut"))
     'qcut' is not offered: its edges are quantiles of the data.
-    Hint: public edges: private.dp.cut('age', [18, 30, 65])
+    Hint: public edges: private.cut('age', [18, 30, 65])
     """
     reason, instead = REFUSED.get(name, ("it is not a declared step", _FILTER))
     return UnstableStepError(f"{got(name)} is not offered: {reason}.", instead)

@@ -47,6 +47,8 @@ class ProtectedFrame(Opaque):
     ``private[private["age"] >= 18]``. Each treats a record by itself, carries the declaration of its
     result, and costs nothing. A frame of another engine stays in that engine, and a lazy one stays lazy.
 
+    ``is`` compares two frames; ``==`` and all other operators of a whole frame raise OpaqueFrameError.
+
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
     >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
@@ -107,10 +109,7 @@ class ProtectedFrame(Opaque):
     def _owned(self, column: ProtectedColumn) -> Syntax:
         """The expression of a column of this frame, or of an earlier one whose cells it keeps."""
         if not column._is_kept_by(self._protected):
-            raise ParameterError(
-                "The columns belong to another protected frame.",
-                "take them from the frame that is changed: adults[adults[...] & adults[...]].",
-            )
+            raise column._not_kept_by(self._protected, self._example_filter())
         return column._syntax()
 
     @overload

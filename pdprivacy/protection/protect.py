@@ -28,6 +28,7 @@ from pdprivacy.errors import (
     warn,
 )
 from pdprivacy.expressions.cells import date_numbers_of_frame
+from pdprivacy.hints import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
 from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 @short_traceback
+@with_hints
 def protect(
     frame: Any,
     schema: Any,

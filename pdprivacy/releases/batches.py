@@ -19,7 +19,6 @@ from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
-from pdprivacy.checks import one_of
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     DeclarationError,
@@ -30,8 +29,8 @@ from pdprivacy.errors import (
     short_tracebacks,
 )
 from pdprivacy.exact import next_down, rounded_up
-from pdprivacy.examples import Example
-from pdprivacy.hints import with_hints
+from pdprivacy.examples import EXAMPLES
+from pdprivacy.hints import nearest, with_hints
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
@@ -63,8 +62,6 @@ LEAST = Fraction(1, 10**9)
 
 LARGEST = 2.0**40
 """The largest epsilon of a search."""
-
-_PLAN = Example('plan_releases([("mean", "age", {"epsilon": 0.1})], delta=1e-6).')
 
 
 @short_tracebacks
@@ -171,7 +168,7 @@ def plan_releases(
     if isinstance(calls, str | Mapping) or not isinstance(calls, Sequence) or not calls:
         raise ParameterError(
             f"'calls' must be a list of releases, at least one (got {got(calls)}).",
-            _PLAN,
+            EXAMPLES["plan_releases"],
         )
     facts = _paid_as_a_whole(protected)
     return _plan_of(protected, [_priced_tuple(call, facts) for call in calls], delta, accounting)
@@ -198,10 +195,14 @@ def _priced_tuple(call: Any, facts: Protected) -> Priced:
         raise ParameterError(
             "Each of 'calls' must be a release, its arguments, and finally a mapping of its keywords, "
             "including 'epsilon'.",
-            _PLAN,
+            EXAMPLES["plan_releases"],
         )
     name, *arguments = parts
-    one_of(name, "the release", sorted(VERBS))
+    if name not in VERBS:
+        raise ParameterError(
+            f"The name of a release must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(name)}).",
+            f'("{nearest(name, VERBS) or "mean"}", ..., {{"epsilon": 0.1}})',
+        )
     if not all(isinstance(word, str) for word in options):
         raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
     return _priced_call(facts, name, arguments, options)
@@ -394,6 +395,8 @@ def marginals(
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     chosen = _with_cells(protected) if columns is None else columns_of(protected, columns, "marginals")
+    for column in chosen:
+        column.labels("marginals")
     order = checks.whole(order, "order", 1, len(chosen), "a table has at least one column, and at most all.")
     keys = list(combinations([column.name for column in chosen], order))
     each, slack = positive(epsilon, "epsilon") / len(keys), rational(delta, "delta") / len(keys)

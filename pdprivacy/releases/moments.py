@@ -280,17 +280,18 @@ Aggregates: TypeAlias = (
 Kinds: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-def kinds_asked(func: Any) -> tuple[str, ...]:
+def kinds_asked(func: Any, argument: str = "func") -> tuple[str, ...]:
     """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
     names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
-    if not names or not all(isinstance(name, str) and name in PIECES for name in names):
+    wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
+    if wrong:
         raise ParameterError(
-            f"The statistics of 'agg' must be one of {', '.join(map(repr, PIECES))}, or a list of them "
-            f"(got {got(func)}).",
-            'agg(["mean", "std"], epsilon=0.1); a median or a mode is a release of its own.',
+            f"{argument!r} must be one of {', '.join(map(repr, PIECES))}, or a list of them "
+            f"(got {got(wrong[0])}).",
+            f'{argument}=["mean", "std"]; a median or a mode is a release of its own.',
         )
     if len(set(names)) < len(names):
-        raise ParameterError("'agg' got a statistic twice.")
+        raise ParameterError(f"{argument!r} has a statistic twice.")
     return tuple(names)
 
 
@@ -476,7 +477,7 @@ def pivot_table(
     keys = (*rows, *tops)
     if len({key.name for key in keys}) < len(keys):
         raise ParameterError("'index' and 'columns' share a column.")
-    aggregates = kinds_asked(aggfunc)
+    aggregates = kinds_asked(aggfunc, "aggfunc")
     chosen = columns_of(protected, values, "pivot_table", keys)
     call = Call.of(aggregates[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
     if not isinstance(aggfunc, str) or tops:

@@ -21,6 +21,7 @@ from pdprivacy import checks, noise
 from pdprivacy.checks import one_of
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, kind
+from pdprivacy.hints import with_hints
 from pdprivacy.inference import Pooled
 from pdprivacy.ledger import Budget
 from pdprivacy.ledger.budget import charging
@@ -272,7 +273,7 @@ class _Comparison:
             words["progress"] = False  # one bar for all of them
         if cost.delta:
             words["delta"] = cost.delta / len(verbs)
-        return [verb(facts, self.columns, *self.arguments, **words) for verb in verbs]
+        return [with_hints(verb)(facts, self.columns, *self.arguments, **words) for verb in verbs]
 
     def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
         """Return a release of this cost, charged to a budget in memory of the same total."""

@@ -336,7 +336,7 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
         if column.nullable:
             raise ParameterError(
                 f"Column {column.name!r} may hold nulls, whose distance is not defined.",
-                "private.dp.dropna([...]) or private.dp.fillna({...}) first.",
+                "private.dropna([...]) or private.fillna({...}) first.",
             )
     if distance == "discrete":
         columns[0].labels(method)

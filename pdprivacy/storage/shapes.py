@@ -117,8 +117,7 @@ def to_json(label: Any) -> Any:
     if known is None:
         raise ParameterError(
             f"A label of type {type(label).__name__} cannot be kept in a file.",
-            "declare labels that are texts, numbers or dates; or leave the column out: "
-            'private.dp.select(["age"]).',
+            "declare labels that are texts, numbers or dates; or leave it out: private.select([...]).",
         )
     name, write, _ = known
     return {name: write(label)}

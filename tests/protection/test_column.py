@@ -131,7 +131,7 @@ def test_a_column_belongs_to_its_frame(private):
             ParameterError, match=r"different protected frames|another protected frame"
         ) as caught:
             use()
-        assert "adults[" in caught.value.hint
+        assert 'private[private["' in caught.value.hint
     assert adults[adults["age"] < 50].dp.domain["age"].bounds("mean") == (30.0, 49.0)
 
 

@@ -77,6 +77,10 @@ READS_CELLS = {
     "transpose": lambda f: f.T,
     "arithmetic of a frame": lambda f: f + 1,
     "sum with a frame": lambda f: pd.DataFrame({"age": [1]}) + f,
+    "product with a frame": lambda f: pd.DataFrame({"age": [1]}) @ f,
+    "comparison of a frame": lambda f: f > 3,
+    "equality of a frame": lambda f: f == 3,
+    "raw frame indexed by a condition": lambda f: pd.DataFrame({"age": [1]})[f["age"] > 3],
     "eval": lambda f: f.eval("age = age + 1"),
     "merge": lambda f: pd.DataFrame({"age": [1]}).merge(f),
     "join": lambda f: pd.DataFrame({"age": [1]}).join(f),
@@ -134,12 +138,52 @@ def test_a_method_that_reads_cells_is_refused(private, survey, read, quietly):
         (lambda f: list(f["age"]), "private.dp.histogram("),
         (lambda f: 3 in f["age"], 'private["age"].isin(['),
         (lambda f: "age" in f, "name in private.columns"),
+        (
+            lambda f: pd.DataFrame({"age": [1]})[f["age"] > 3],
+            'protected frame: private[private["age"] >= 30]',
+        ),
     ],
 )
 def test_the_call_to_write_instead_is_named(private, read, call):
     with pytest.raises(OpaqueFrameError) as caught:
         read(private)
     assert call in caught.value.hint
+
+
+SYMBOLS = ["==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"]
+OPERANDS = {
+    "a number": 3,
+    "NumPy number": np.int64(3),
+    "array": np.array([1, 2]),
+    "Series": pd.Series([1, 2], name="age"),
+    "DataFrame": pd.DataFrame({"age": [1, 2]}),
+    "Index": pd.Index([1, 2]),
+    "Timestamp": pd.Timestamp("2020-01-31"),
+    "None": None,
+}
+
+
+@pytest.mark.parametrize("operand", OPERANDS.values(), ids=OPERANDS)
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_operators_of_a_whole_frame_are_refused_in_both_orders(private, symbol, operand):
+    for expression in (f"private {symbol} operand", f"operand {symbol} private"):
+        with pytest.raises(OpaqueFrameError, match="This operator reads cells") as caught:
+            eval(expression, {"private": private, "operand": operand})
+        assert caught.value.hint == 'private[private["age"] >= 30]'
+
+
+@pytest.mark.parametrize("expression", ["-f", "+f", "~f", "abs(f)", "round(f)", "divmod(f, 2)", "f @ 3"])
+def test_operators_of_frames_alone_are_refused(private, expression):
+    with pytest.raises(OpaqueFrameError, match="This operator reads cells"):
+        eval(expression, {"f": private})
+
+
+def test_frames_are_compared_by_identity(private):
+    other = private.query("age >= 30")
+    assert private in [private, other]
+    assert {private: 1, other: 2}[private.copy()] == 1
+    assert [private, other] == [private.copy(), copy.copy(other)]
+    assert hash(private) == hash(copy.deepcopy(private))
 
 
 def test_an_unknown_name_is_no_method(private):

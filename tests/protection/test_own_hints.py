@@ -42,6 +42,7 @@ DOMAINS = {
     "labels": (CITY, FLAG, Column("id", "integer", lower=0, upper=9, role="identifier")),
     "one label": (Column("city", "category", categories=("left",)), FLAG),
     "numbers": (FLOOR, Column("free", "float")),
+    "no cells": (Column("gap", "float", lower=0, upper=9), CITY),
     "dates": (BUILT,),
 }
 FOREIGN = r"\b(age|income|region|health|gain|tenure|north|yes)\b|[\"'](when|w)[\"']"
@@ -97,6 +98,24 @@ SPECIAL = [
     "private[[True]]",
     "private.nothing",
     "private.dp.nothing",
+    "private.plot()",
+    "private.round(1)",
+    "private[LABEL].astype('float64')",
+    "private.dp.compare_sampling('kmeans', LABEL)",
+    "private.dp.plan_releases([('meann', LABEL, {'epsilon': 1})])",
+    "private.dp.agg(['mean', 'nope'], epsilon=1)",
+    "private.dp.pivot_table(LAST, LABEL, aggfunc='median', epsilon=1)",
+    "private.dp.marginals(epsilon=1, order=0)",
+    "private.dp.budget.report()",
+    "private.assign(x=3)",
+    "private.assign(x='1 + 1', bounds={'y': 5})",
+    "private.assign(x='nope + 1')",
+    "private.select([LAST])[private[LABEL].notna()]",
+    "private.select([LAST]).assign(x=private[LABEL])",
+    "private[other[LABEL].notna()]",
+    "private == 3",
+    "private - private",
+    "pd.DataFrame()[private[LABEL].notna()]",
     "len(private)",
     "list(private)",
     "np.asarray(private)",
@@ -174,6 +193,46 @@ def test_hints_name_declared_columns_in_calls_that_run(case):
             except Exception as error:
                 raise AssertionError(f"{said}: {error}") from None
     assert len(hints) > 30
+
+
+NAMED = {
+    "private.dp.mean(RENT, epsilom=1)": "unexpected keyword argument 'epsilom'",
+    "private.dp.plan.mean(RENT, epsilon=1, row=6)": "unexpected keyword argument 'row'",
+    "pdprivacy.protect(frame, DOMAIN, epsilon=1, max_row=2)": "unexpected keyword argument 'max_row'",
+    "private.dp.plan.groupby()": "'groupby' needs 'by'",
+    "private.dp.budget.report()": "'report' needs 'delta'",
+    "private.dp.compare_sampling('kmeans', 'rent')": "'kmeans' needs 'k'",
+    "private.dp.agg({'rent': ['mean', 'nope']}, epsilon=1)": "'func' must be one of .* [(]got 'nope'[)]",
+    "private.dp.pivot_table('rent', 'city', aggfunc='median', epsilon=1)": "'aggfunc' must be .* 'median'",
+    "private.dp.marginals(['city', 'free'], epsilon=1)": "'marginals' needs the cells of column 'free'",
+    "private.dp.plan_releases([('meann', 'rent', {'epsilon': 1})])": "The name of a release must be",
+    "private.assign(x=3)": "'x' must be an expression of columns",
+    "private.select(['city'])[private['rent'] > 500]": "'rent' .* a step dropped or renamed it",
+    "private['rent'].round(1)": "'round' is not offered",
+    "private['rent'].astype('float64')": "has no attribute 'astype'",
+    "private.dp.mean('rent', mechanism='gaussian', epsilon=1)": "'delta' must be positive",
+}
+
+
+@pytest.mark.parametrize("call", NAMED)
+def test_the_argument_that_is_wrong_is_named_and_the_hint_works(call):
+    columns = (CITY, RENT, FLOOR, FLAG, Column("free", "float"))
+    cells = {"city": ["left", "right"], "rent": [450.5, 600.0], "floor": 3, "flag": True, "free": 1.0}
+    frame = pd.DataFrame(cells)
+    private = pdprivacy.protect(frame, Domain(columns), epsilon=100)
+    private.dp.count(epsilon=1)  # a budget without charges has no report
+    names = {"pd": pd, "pdprivacy": pdprivacy, "private": private, "frame": frame, "DOMAIN": Domain(columns)}
+    with pytest.raises(PrivacyError, match=NAMED[call]) as caught:
+        eval(call, {**names, "RENT": "rent"})
+    assert not re.search(FOREIGN, caught.value.hint)
+    for valid in calls_in(caught.value.hint):
+        eval(valid, names)
+
+
+def test_a_plan_does_not_ask_to_be_protected():
+    plan = protected((RENT,)).dp.plan.mean("rent", epsilon=[0.1, 1], rows=100)
+    assert "protect" not in repr(plan.dp)
+    assert "plan.dp.plot()" in repr(plan.dp)
 
 
 def test_a_frame_that_is_not_protected_is_told_with_the_names_of_the_examples():
