@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pdprivacy
@@ -393,6 +393,27 @@ def test_any_number_and_error_can_be_shown(value, half):
 @given(st.floats(-1e14, 1e14), st.floats(-1e14, 1e14), st.floats(1e-11, 1e14))
 def test_equal_errors_look_equal_beside_every_number(value, other, half):
     assert paired(value, half)[1] == paired(other, half)[1] == half_width(half)
+
+
+@given(st.floats(1e-15, 1e16, exclude_min=True), st.booleans())
+@example(0.0996, False)
+@example(0.0999999, True)
+@example(9.96, False)
+@example(9.96, True)
+@example(9.96e-12, False)
+def test_a_margin_of_error_has_two_digits_and_is_never_shown_smaller(half, whole):
+    text = half_width(half, whole)
+    shown, true = number_of(text), Decimal(repr(half))
+    digits = text.partition("e")[0].replace(",", "").replace(".", "").lstrip("0")
+    assert len(digits) <= 2 or text.replace(",", "").isdigit()  # or those before the point
+    assert true <= shown <= true * Decimal("1.15")
+
+
+def test_a_margin_of_error_that_is_rounded_to_a_power_of_ten_loses_a_digit():
+    assert [half_width(half, whole=True) for half in (0.0996, 0.0999999, 9.96)] == ["0.10", "0.10", "10"]
+    # a number that is rounded, too, moves by up to half a step
+    assert paired(48.4442, 0.0996) == ("48.44", "0.11")
+    assert paired(48.4442, 9.96) == ("48", "11")
 
 
 # ---------------------------------------------------------------- what is confidential

@@ -266,7 +266,7 @@ def test_costs_are_rounded_up_and_what_is_left_down(number, digits):
 @given(st.floats(1e-9, 1e9), st.floats(-1e9, 1e9))
 def test_half_widths_are_rounded_up(half, value):
     number, stated = (float(text.replace(",", "")) for text in paired(value, half))
-    step = Fraction(10) ** min(math.floor(math.log10(half)) - 1, 0)  # two significant digits
+    step = Fraction(10) ** min(math.floor(math.log10(stated)) - 1, 0)  # two significant digits
     assert abs(number - value) <= step / 2 + 1e-15 * abs(value)
     # the interval that is shown holds the exact one, and is hardly wider
     assert half <= stated <= Fraction(half) + step * Fraction(3, 2) + Fraction(1e-9 * half)
