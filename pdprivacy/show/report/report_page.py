@@ -26,7 +26,7 @@ from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import COUNTS, View, mechanism_text
+from pdprivacy.show.view import COUNTS, View, mechanism_text, title_of_charge
 
 if TYPE_CHECKING:
     import jinja2
@@ -228,7 +228,7 @@ def _charge(entry: Entry, risk: float, paid: Iterable[str]) -> list[object]:
     epsilon, delta, rho = entry.amounts
     return [
         entry.number,
-        entry.label,
+        title_of_charge(entry.label),
         entry.mechanism,
         f"rho {cost(rho)}" if epsilon is None else cost(epsilon),
         "" if not delta else cost(delta),
