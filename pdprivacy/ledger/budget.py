@@ -320,8 +320,8 @@ class Budget:
         """One row per charge, with its release, its loss and the disclosure risk reached by then.
 
         The columns are release, mechanism, epsilon, delta, rho, time, answered, cumulative_dr_ha, release_id.
-        ``epsilon``, ``delta``: the requested loss; ``rho``: its equivalent under an accounting in
-        rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
+        ``release``: the label as it is stored; displays show its title. ``epsilon``, ``delta``: the requested
+        loss; ``rho``: its equivalent under an accounting in rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
         charge without one is spent all the same. ``cumulative_dr_ha``: the largest disclosure risk from
         homogeneity attacks of the tables released so far, each at the total loss by then: the expected risk,
         averaged over records, estimated from released counts alone; NaN before the first table of sensitive

@@ -1,8 +1,9 @@
-"""The verbs: each takes a protected frame's facts, charges once, and returns a pandas object.
+"""The methods of ``private.dp``, as functions with the `Protected` facts as first argument.
 
-A release is: statistic, `measure`, post-processing, metadata. The functions here are the methods of
-``private.dp`` with the `Protected` facts as first argument. A module is imported when one of its names is
-first asked for.
+Those of `RELEASING` return a `Release`, a value that holds the call, its cost, its reads and the labels of
+its answer. They neither charge nor read: `pdprivacy.release.execute` does. The others run or plan several
+releases, divide the records or the budget, or return confidential figures. A module is imported when one of
+its names is first used.
 """
 
 from importlib import import_module

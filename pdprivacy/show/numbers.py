@@ -68,8 +68,8 @@ def half_width(half: float, whole: bool = False) -> str:
 
     It depends on nothing else, so that equal errors look equal wherever they are shown.
 
-    >>> half_width(0.083526), half_width(6.0, whole=True), half_width(0.0)
-    ('0.085', '6', '0')
+    >>> half_width(0.083526), half_width(0.0996), half_width(6.0, whole=True), half_width(0.0)
+    ('0.085', '0.11', '6', '0')
     """
     if half == 0:
         return "0"
@@ -79,10 +79,16 @@ def half_width(half: float, whole: bool = False) -> str:
         return f"{decimals(DIGITS, ROUND_CEILING).plus(error):.{DIGITS - 1}e}"
     if whole and error == error.to_integral_value():
         places = 0
+    rounded = _rounded_up(error, places, whole)
+    if places > 0 and rounded.adjusted() > error.adjusted():  # to 10.0, which has a digit too many
+        rounded = _rounded_up(error, places - 1, whole)
+    return f"{rounded:,f}"
+
+
+def _rounded_up(error: Decimal, places: int, whole: bool) -> Decimal:
+    """Round a margin of error up, with what the number loses that is rounded to the same place."""
     step = Decimal(1).scaleb(-max(places, 0))
-    if not whole:
-        error += step / 2
-    return f"{error.quantize(step, ROUND_CEILING, WIDE):,f}"
+    return (error if whole else error + step / 2).quantize(step, ROUND_CEILING, WIDE)
 
 
 def span(halves: Floats, whole: bool = False, dates: bool = False) -> str:

@@ -22,7 +22,7 @@ from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import cost, label, percent, plain, printable, remaining
-from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text
+from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text, title_of_charge
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
@@ -261,10 +261,10 @@ def budget_block(budget: Budget) -> Block:
 
 def charges_block(account: Account, entries: Sequence[Entry], name: str = "") -> Block:
     """Return the sums of a budget and a row per charge; of a named one, also which charges lack an answer."""
-    terms, title = account.terms, _heading(name)
-    title += "" if terms.unit is None else f", neighbors {terms.unit}"
-    title += "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
-    lines, rows = [title], []
+    terms, heading = account.terms, _heading(name)
+    heading += "" if terms.unit is None else f", neighbors {terms.unit}"
+    heading += "" if terms.accounting == "basic" else f", accounting {terms.accounting}"
+    lines, rows = [heading], []
 
     def row(head: str, amount: str, delta: str, *more: str) -> None:
         rows.append([head, amount.removeprefix(f"{terms.currency} "), delta.removeprefix("delta "), *more])
@@ -273,21 +273,20 @@ def charges_block(account: Account, entries: Sequence[Entry], name: str = "") ->
         lines.append(f"  {part:<6} {amount:<18} {delta}")
         row(part, amount, delta)
     costs = [_amounts_charged(entry) for entry in entries]
-    labels = max((len(entry.label) for entry in entries), default=0)
+    titles = [title_of_charge(entry.label) for entry in entries]
+    width = max(map(len, titles), default=0)
     amounts = max([16, *(len(amount) for amount, _ in costs)])
-    for entry, (amount, delta) in zip(entries, costs, strict=True):
+    for entry, title, (amount, delta) in zip(entries, titles, costs, strict=True):
         waiting = "not answered" if name and not entry.answered else ""
         remarks = f"{entry.mechanism}  {waiting}"
-        lines.append(
-            f"  {entry.number:>4}  {entry.label:<{labels}}  {amount:<{amounts}} {delta:<14} {remarks}"
-        )
-        description = f"{entry.number}. {entry.label}" + (f" ({waiting})" if waiting else "")
+        lines.append(f"  {entry.number:>4}  {title:<{width}}  {amount:<{amounts}} {delta:<14} {remarks}")
+        description = f"{entry.number}. {title}" + (f" ({waiting})" if waiting else "")
         row(description, amount, delta, entry.mechanism)
     if account.charges > len(entries):
         more = f"{account.charges:,} charges, listed by .entries"
         lines.append(f"  {more}")
         rows.append([more])
-    table = markup.table(["", terms.currency, "delta", "mechanism"], rows, caption=title, text={3})
+    table = markup.table(["", terms.currency, "delta", "mechanism"], rows, caption=heading, text={3})
     return Block("\n".join(line.rstrip() for line in lines), table)
 
 
@@ -325,7 +324,7 @@ def sum_texts(account: Account) -> dict[str, tuple[str, str]]:
 
 
 def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:
-    """(what, epsilon or rho, delta) of total, spent and left, and the cumulative risk if one is known."""
+    """(what, epsilon or rho, delta) of total, spent and left, and the risk as of the last table if known."""
     named = account.terms.currency
     rows = [
         (part, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
@@ -333,7 +332,7 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
-        rows.append(("risk", f"{percent(max(risks))} of records (cumulative_dr_ha)", ""))
+        rows.append(("risk", f"{percent(max(risks))} of records as of the last table (cumulative_dr_ha)", ""))
     return rows
 
 

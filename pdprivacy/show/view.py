@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,14 @@ NOT_GROUPED = ("proportion", "value_counts", "histogram")
 TABLES = ("crosstab", "proportion")
 """Statistics whose columns are labels of what is counted, not of groups."""
 
-TITLES = {  # of other statistics, the title is the name
+TITLES = {
+    "sum": "Sum",
+    "mean": "Mean",
+    "median": "Median",
+    "mode": "Mode",
+    "count": "Count",
+    "proportion": "Proportion",
+    "histogram": "Histogram",
     "agg": "Statistics",
     "var": "Variance",
     "std": "Standard deviation",
@@ -65,9 +73,12 @@ TITLES = {  # of other statistics, the title is the name
     "nunique": "Number of labels",
     "value_counts": "Counts",
     "crosstab": "Contingency table",
+    "ols": "Regression",
     "kmeans": "k-means centres",
     "kmedian": "k-median centres",
 }
+"""The title of each statistic."""
+
 SHARES = {"all": "shares of all", "index": "shares of each row", "columns": "shares of each column"}
 TITLES_OF_MECHANISMS = {
     **{name: mechanism.title for name, mechanism in MECHANISMS.items()},
@@ -77,6 +88,9 @@ TITLES_OF_MECHANISMS = {
 NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record with other values"}
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
 MOST_NAMES = 6
+DETAILS = re.compile(r"(, \d+ (release|iteration|step)s?)?( (where \(|after ).*)?\Z", re.DOTALL)
+"""The end of the label of a charge: repetitions, conditions and row steps."""
+
 ROUGH = 10
 """The largest rank from the end that still counts as a minimum or maximum."""
 
@@ -90,13 +104,30 @@ def title_of(
     ('Mean of hours by income', 'Correlation of age and hours')
     """
     names = [printable(name, None) for name in columns]
-    if statistic == "ols":
-        return f"Regression of {names[0]} on {listed(names[1:], MOST_NAMES)}"
+    if statistic == "ols" and len(names) > 1:
+        return f"{TITLES[statistic]} of {names[0]} on {listed(names[1:], MOST_NAMES)}"
     of = [name for name in names if name not in by]
     text = TITLES.get(statistic, statistic.replace("_", " ").capitalize())
     text += f" of {listed(of, MOST_NAMES)}" if of else ""
     text += f" by {listed(by, MOST_NAMES)}" if by else ""
     return text + (f" ({SHARES[normalize]})" if normalize in SHARES else "")
+
+
+def title_of_charge(label: str) -> str:
+    """Return the title of a charge, as of its release; another label is returned as it is.
+
+    >>> title_of_charge("ols of pay, age, hours where (age > 30)"), title_of_charge("partition by region")
+    ('Regression of pay on age and hours where (age > 30)', 'partition by region')
+    """
+    whole = DETAILS.sub("", label, count=1)
+    head, _, weights = whole.partition(" weighted by ")
+    head, _, by = head.partition(" by ")
+    statistic, _, of = head.partition(" of ")
+    if statistic not in TITLES:
+        return label
+    names, keys = (part.split(", ") if part else [] for part in (of, by))
+    weighted = f", weighted by {weights}" if weights else ""
+    return title_of(statistic, [*names, *keys], keys) + weighted + label.removeprefix(whole)
 
 
 def mechanism_text(name: str, p: float | None = None) -> str:

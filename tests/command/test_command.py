@@ -172,7 +172,7 @@ def test_show_of_a_name_is_the_budget_as_it_shows_itself(run, path):
     result = run("ledger", "show", path, "--name", NAME)
     assert result.returncode == 0
     assert result.stdout == repr(pdprivacy.Ledger(path).budget(NAME)) + "\n"
-    assert "count where (region == 'süd')" in result.stdout
+    assert "Count where (region == 'süd')" in result.stdout
 
 
 def test_show_lists_all_charges_of_a_name(run, tmp_path, monkeypatch):

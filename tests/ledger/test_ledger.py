@@ -304,9 +304,9 @@ def test_the_risk_reached_is_the_largest_so_far():
     assert risks.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
     cumulative, *charges = repr(budget).splitlines()[4:]
-    assert cumulative == "  risk   50 % of records (cumulative_dr_ha)"
+    assert cumulative == "  risk   50 % of records as of the last table (cumulative_dr_ha)"
     assert all(line.endswith("delta 0        geometric") for line in charges)
-    assert table(budget)[4][:2] == ["risk", "50 % of records (cumulative_dr_ha)"]
+    assert table(budget)[4][:2] == ["risk", "50 % of records as of the last table (cumulative_dr_ha)"]
     assert not [cell for row in table(budget)[5:] for cell in row if "%" in cell]
 
 
@@ -481,7 +481,7 @@ def test_the_text_holds_totals_and_charges(spent):
     assert lines[1] == ["total", "epsilon", "1", "delta", "1e-06"]
     assert lines[2] == ["spent", "epsilon", "0.833334", "delta", "1e-07"]
     assert lines[3] == ["left", "epsilon", "0.166666", "delta", "9e-07"]
-    assert lines[4] == ["1", "mean", "of", "age", "epsilon", "0.333334", "delta", "0", "laplace"]
+    assert lines[4] == ["1", "Mean", "of", "age", "epsilon", "0.333334", "delta", "0", "laplace"]
     assert lines[5][-5:] == ["epsilon", "0.5", "delta", "1e-07", "gaussian"]
     assert repr(Budget(epsilon=1)).splitlines()[0] == "Privacy budget"
 
@@ -494,8 +494,8 @@ def test_the_table_holds_totals_and_charges(spent):
         ["total", "1", "1e-06"],
         ["spent", "0.833334", "1e-07"],
         ["left", "0.166666", "9e-07"],
-        ["1. mean of age", "0.333334", "0", "laplace"],
-        ["2. sum of <b>age</b> & more", "0.5", "1e-07", "gaussian"],
+        ["1. Mean of age", "0.333334", "0", "laplace"],
+        ["2. Sum of <b>age</b> & more", "0.5", "1e-07", "gaussian"],
     ]
 
 

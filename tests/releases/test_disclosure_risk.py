@@ -891,7 +891,7 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     assert own[2] < reached[2]  # the third table alone would be lower
     assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1)))
     assert budget.spent == (14.0, 2e-3)
-    cumulative = f"{percent(reached[-1])} of records (cumulative_dr_ha)"
+    cumulative = f"{percent(reached[-1])} of records as of the last table (cumulative_dr_ha)"
     assert [line.split("risk   ")[1] for line in repr(budget).splitlines() if "risk" in line] == [cumulative]
     assert f"<td>{cumulative}</td>" in budget._repr_html_()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 import types
@@ -12,12 +13,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import MetadataError, NotProtectedError
+from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import half_width, label, paired, percent, plain, printable
 from pdprivacy.show.pages import (
@@ -26,6 +28,7 @@ from pdprivacy.show.pages import (
     register_where_running,
     unload_ipython_extension,
 )
+from pdprivacy.show.view import TITLES, View, title_of_charge
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -188,6 +191,59 @@ def made(held):
 
 def test_the_list_of_releases_is_whole(made):
     assert list(made) == [*RELEASES, *SELECTIONS]
+
+
+def test_a_budget_titles_a_charge_as_its_release(held):
+    before, dp = len(held.dp.budget.entries), held.dp
+    made = [*releases(held).values(), *selections(held).values()]
+    made += [dp.ols("income", ["age", "family"], epsilon=9), dp.groupby(BY).count(epsilon=1)]
+    made += [dp.agg(["mean", "std"], "age", epsilon=1), dp.nunique("region", epsilon=1)]
+    made += [dp.pooled_var("age", by="region", epsilon=1), dp.sum("age", weights="family", epsilon=1)]
+    labels = held.dp.budget.entries["release"].tolist()[before:]
+    for released, stored in zip(made, labels, strict=True):
+        view = View.of(released)
+        title = re.sub(r", \d (releases|iterations|steps)$", "", title_of_charge(stored))
+        assert title == view.title.partition(" (shares")[0]
+
+
+@pytest.mark.parametrize(
+    ("stored", "title"),
+    [
+        ("mean of age", "Mean of age"),
+        ("corr of wage, age, tenure", "Correlation of wage, age and tenure"),
+        ("ols of wage, tenure", "Regression of wage on tenure"),
+        ("kmeans of age, wage, 5 iterations", "k-means centres of age and wage, 5 iterations"),
+        ("sum of age by region, 3 releases", "Sum of age by region, 3 releases"),
+        ("mean of age by region weighted by w", "Mean of age by region, weighted by w"),
+        (
+            "count where (age > 1) and (x == 'a, by b') after clip",
+            "Count where (age > 1) and (x == 'a, by b') after clip",
+        ),
+        ("var of a where (b > 1), 2 releases", "Variance of a where (b > 1), 2 releases"),
+    ],
+)
+def test_titles_of_charges(stored, title):
+    assert title_of_charge(stored) == title
+
+
+@pytest.mark.parametrize(
+    "stored", ["", "lost", "partition by region", "plan: 4 x count", "count people", "of"]
+)
+def test_other_labels_of_charges_are_shown_as_they_are(stored):
+    assert title_of_charge(stored) == stored
+
+
+WORDS = ["mean", "ols", "age", "", "of", "by", "weighted", "where", "(age > 1)", "after", ",", ", 2 releases"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=3))).map(" ".join))
+def test_any_label_of_a_charge_can_be_shown(stored):
+    assert title_of_charge(stored) == stored or stored.startswith(("mean", "ols"))
+
+
+def test_each_statistic_has_a_title():
+    released = {name for module in RELEASING for name in MODULES[module]} - {"pivot_table"}  # a mean, say
+    assert set(TITLES) == released
 
 
 def shown(released):
@@ -393,6 +449,27 @@ def test_any_number_and_error_can_be_shown(value, half):
 @given(st.floats(-1e14, 1e14), st.floats(-1e14, 1e14), st.floats(1e-11, 1e14))
 def test_equal_errors_look_equal_beside_every_number(value, other, half):
     assert paired(value, half)[1] == paired(other, half)[1] == half_width(half)
+
+
+@given(st.floats(1e-15, 1e16, exclude_min=True), st.booleans())
+@example(0.0996, False)
+@example(0.0999999, True)
+@example(9.96, False)
+@example(9.96, True)
+@example(9.96e-12, False)
+def test_a_margin_of_error_has_two_digits_and_is_never_shown_smaller(half, whole):
+    text = half_width(half, whole)
+    shown, true = number_of(text), Decimal(repr(half))
+    digits = text.partition("e")[0].replace(",", "").replace(".", "").lstrip("0")
+    assert len(digits) <= 2 or text.replace(",", "").isdigit()  # or those before the point
+    assert true <= shown <= true * Decimal("1.15")
+
+
+def test_a_margin_of_error_that_is_rounded_to_a_power_of_ten_loses_a_digit():
+    assert [half_width(half, whole=True) for half in (0.0996, 0.0999999, 9.96)] == ["0.10", "0.10", "10"]
+    # a number that is rounded, too, moves by up to half a step
+    assert paired(48.4442, 0.0996) == ("48.44", "0.11")
+    assert paired(48.4442, 9.96) == ("48", "11")
 
 
 # ---------------------------------------------------------------- what is confidential
@@ -617,7 +694,7 @@ def test_a_protected_frame_shows_what_is_declared_and_spent_and_no_cell():
             for piece in ("pay", "rent", "area", "town", "'south'", "add_remove: one record more or less"):
                 assert piece in view
         assert [row[0] for row in page.tables[0]][1:5] == ["pay", "rent", "area", "town"]
-    assert "mean of pay" in of(private).words
+    assert "Mean of pay" in of(private).words
     assert "Lineage" not in of(private).words
     page = of(steps)
     assert [row[1] for row in page.tables[-1][1:]] == steps.dp.lineage["step"].tolist()
@@ -688,7 +765,7 @@ def test_a_ledger_lists_its_budgets(tmp_path, survey, schema):
     assert ["<b>survey", *amounts, "basic", "add_remove", "1"] in page.tables[0]
     assert ["in rho", "rho 0.25", "rho 0", "rho 0.25", "basic", "", "0"] in page.tables[0]
     stored = Page(first.dp.budget._repr_html_())
-    assert stored.tables[0][-1][0] == "1. mean of age"
+    assert stored.tables[0][-1][0] == "1. Mean of age"
     first.dp.budget.charge(pdprivacy.Pure(0.25), "lost")
     assert Page(first.dp.budget._repr_html_()).tables[0][-1][0] == "2. lost (not answered)"
     assert "<b>survey" in of(first).words

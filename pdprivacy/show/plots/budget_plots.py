@@ -16,7 +16,7 @@ from pdprivacy.privacy import ZCDP, Approx, Loss, Pure
 from pdprivacy.show.numbers import cost, many, plain, printable, remaining
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
 from pdprivacy.show.plots.charts import label_of
-from pdprivacy.show.view import mechanism_text, records_text, title_of
+from pdprivacy.show.view import mechanism_text, records_text, title_of, title_of_charge
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _spent(entries: pd.DataFrame, total: Loss, left: tuple[Number, Number]) -> S
     if not isinstance(total, ZCDP) and total.delta:
         notes.append(f"delta: total {cost(total.delta)}, left {remaining(left_delta)}")
     rows = [
-        SpentBar(printable(label, 100), amount)
+        SpentBar(printable(title_of_charge(str(label)), 100), amount)
         for label, amount in zip(entries["release"], amounts.tolist(), strict=True)
     ]
     unit = named if is_part or not counted else "rho, which the accounting of this budget counts"

@@ -26,7 +26,7 @@ from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import COUNTS, View, mechanism_text
+from pdprivacy.show.view import COUNTS, View, mechanism_text, title_of_charge
 
 if TYPE_CHECKING:
     import jinja2
@@ -189,7 +189,7 @@ class Contents:
             for entry, risk in zip(entries, risks, strict=False)
         ]
         head = ["No.", "What", "Mechanism", "epsilon", "delta", "When (UTC)", "Answered"]
-        head += ["Cumulative risk", "Id", "In this report"]
+        head += ["Risk as of the last table", "Id", "In this report"]
         note = f"The first {MOST_ROWS} of {len(entries):,} charges; ledger.entries(name) has all of them."
         note = note if len(entries) > MOST_ROWS else ""
         return Table(head, rows, "All charges", text={1, 2, 5, 6, 8, 9}, note=note)
@@ -228,7 +228,7 @@ def _charge(entry: Entry, risk: float, paid: Iterable[str]) -> list[object]:
     epsilon, delta, rho = entry.amounts
     return [
         entry.number,
-        entry.label,
+        title_of_charge(entry.label),
         entry.mechanism,
         f"rho {cost(rho)}" if epsilon is None else cost(epsilon),
         "" if not delta else cost(delta),

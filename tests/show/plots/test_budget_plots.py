@@ -90,7 +90,7 @@ def test_each_release_has_a_bar_from_where_the_one_before_ended():
     private.dp.count(epsilon=0.5)
     private.dp.value_counts("region", epsilon=0.25)
     ax = bare(private)
-    assert labels(ax) == ["mean of age", "count", "value_counts of region", "left"]
+    assert labels(ax) == ["Mean of age", "Count", "Counts of region", "left"]
     assert np.array(bars(ax)) == pytest.approx(np.array([(0, 0.2), (0.2, 0.5), (0.7, 0.25), (0.95, 1.05)]))
     *spent, left = (width for _, width in bars(ax))
     assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
@@ -140,7 +140,7 @@ def test_charges_that_share_a_bar_are_added_as_they_are_printed():
     for _ in range(20):
         budget.charge(Pure(0.1), "mean of age", "laplace")
     drawn = [written.get_text() for written in budget.plot().figure.findobj(Text)]
-    assert "20 × mean of age" in drawn
+    assert "20 × Mean of age" in drawn
     assert "2" in drawn
 
 
@@ -175,7 +175,7 @@ def test_where_squares_are_counted_what_is_left_is_told_in_words(accounting):
     private.dp.count(epsilon=0.05)
     ax = bare(private)
     assert [width for _, width in bars(ax)] == pytest.approx([0.2**2 / 2, 0.05**2 / 2])
-    assert labels(ax) == ["mean of age", "count"]  # what is left is no part of these
+    assert labels(ax) == ["Mean of age", "Count"]  # what is left is no part of these
     assert ax.get_xlabel() == "rho, which the accounting of this budget counts"
     left, delta = private.dp.budget.left
     assert f"total epsilon 2; left: epsilon {left:.6g} of one more release" in said(ax)
@@ -194,15 +194,15 @@ def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
     ax = bare(private)
     rows, spans = labels(ax), bars(ax)
     assert len(rows) <= 17
-    assert rows[0] == "150 × count"
-    assert "describe of age" in rows
+    assert rows[0] == "150 × Count"
+    assert "Summary of age" in rows
     assert rows[-2].endswith(" others")
     *spent, left = (width for _, width in spans)
     assert sum(spent) == pytest.approx(private.dp.budget.spent[0])
     assert left == pytest.approx(private.dp.budget.left[0])
     assert spent[0] == pytest.approx(3)
-    assert spent[rows.index("describe of age")] == 7
-    lone = [row for row in rows if row.startswith("mean of year")]
+    assert spent[rows.index("Summary of age")] == 7
+    lone = [row for row in rows if row.startswith("Mean of year")]
     assert int(rows[-2].split()[0]) == 30 - len(lone)
     assert "pale: several charges together" in said(ax)
     assert "182 charges" in said(ax)
@@ -211,7 +211,7 @@ def test_of_many_charges_those_of_one_label_and_the_smallest_share_a_bar():
     shades = [
         luminance(patch.get_facecolor()) for patch in sorted(ax.patches, key=lambda patch: patch.get_y())
     ]
-    assert shades[0] - shades[rows.index("describe of age")] > 0.2
+    assert shades[0] - shades[rows.index("Summary of age")] > 0.2
 
 
 def test_a_secret_part_and_a_partition_sum_to_what_was_spent():
