@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from pdprivacy.request import Request
     from pdprivacy.statistic import Part
 
-__all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "add", "add_within", "remembered"]
+__all__ = ["SAFE", "Additive", "Continuous", "Discrete", "Mechanism", "add", "add_within"]
 
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 SAFE = Fraction(1 + 2**-30)
 """Scales found in floating point grow by this factor: it exceeds the rounding of the calibration
@@ -92,26 +90,6 @@ def check_moves(
 def finite_width(width: float | Fraction | None) -> float:
     """Return a range as a double, infinity for an open one."""
     return math.inf if width is None or width > LARGEST_WIDTH else float(width)
-
-
-def remembered(function: F) -> F:
-    """Return a function of checked, exact numbers that keeps its answers.
-
-    Raises ParameterError where a number has no double.
-    """
-    cached = functools.lru_cache(maxsize=1024)(function)
-
-    @functools.wraps(function)
-    def called(*args: Any) -> Any:
-        try:
-            return cached(*args)
-        except ArithmeticError:
-            raise ParameterError(
-                "The noise cannot be computed: doubles do not hold all numbers that it depends on.",
-                "'epsilon' between 1e-5 and 1e5 is always possible.",
-            ) from None
-
-    return cast("F", called)
 
 
 def _width(part: Part) -> Fraction | None:

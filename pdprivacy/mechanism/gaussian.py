@@ -14,7 +14,7 @@ from pdprivacy.checks import one_of, real
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import float_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, remembered
+from pdprivacy.mechanism.additive import SAFE, Continuous
 from pdprivacy.mechanism.support import (
     DRAWN_BITS,
     INVERTED_BITS,
@@ -22,6 +22,7 @@ from pdprivacy.mechanism.support import (
     check_drawable,
     l2_on_grid,
     release_grid,
+    remembered,
 )
 from pdprivacy.noise import Source
 from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, check_delta, positive

@@ -15,10 +15,17 @@ from pdprivacy.checks import flag
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import float_up, power_below, power_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
+from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
 from pdprivacy.mechanism.laplace import exact_laplace_scale
-from pdprivacy.mechanism.support import GRID_BITS, INVERTED_BITS, Bounding, release_grid, sensitivity_on_grid
+from pdprivacy.mechanism.support import (
+    GRID_BITS,
+    INVERTED_BITS,
+    Bounding,
+    release_grid,
+    remembered,
+    sensitivity_on_grid,
+)
 from pdprivacy.noise import Source
 from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
 from pdprivacy.types import Integers

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pdprivacy import noise
 from pdprivacy.distributions import DiscreteLaplace
 from pdprivacy.exact import float_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Discrete, check_moves, remembered, whole_sensitivity
+from pdprivacy.mechanism.additive import SAFE, Discrete, check_moves, whole_sensitivity
 from pdprivacy.mechanism.laplace import exact_laplace_scale
-from pdprivacy.mechanism.support import Bounding, check_drawable
+from pdprivacy.mechanism.support import Bounding, check_drawable, remembered
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Rational, positive
 from pdprivacy.types import Integers

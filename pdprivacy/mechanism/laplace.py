@@ -14,8 +14,8 @@ from pdprivacy.checks import one_of
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import float_up, rounded_up, smallest
-from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width, remembered
-from pdprivacy.mechanism.support import Bounding, release_grid, sensitivity_on_grid
+from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width
+from pdprivacy.mechanism.support import Bounding, release_grid, remembered, sensitivity_on_grid
 from pdprivacy.noise import Source
 from pdprivacy.privacy import Pure, Rational, positive
 from pdprivacy.types import Integers

@@ -31,15 +31,19 @@ The statistic itself is clamped into the bounds first: clamping moves no two val
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import one_of, reals
+from pdprivacy.checks import doubles, one_of, pair, reals
+from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two, root_above
 from pdprivacy.noise.choice import WIDEST
@@ -48,13 +52,8 @@ from pdprivacy.types import Floats, Integers, Whole, settle
 
 if TYPE_CHECKING:
     from pdprivacy.statistic import Part
-from collections.abc import Callable
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Literal, cast
 
-from pdprivacy.checks import doubles, pair
-from pdprivacy.distributions import QUARTER, Distribution
+F = TypeVar("F", bound=Callable[..., Any])
 
 GRID_BITS = 20
 """A grid is at most 2**-20 of the scale of the noise."""
@@ -71,6 +70,26 @@ rounded coordinates in the l1 norm and 2**20 in the l2 norm."""
 
 LEAST_STEPS = Fraction(1, 2**10)
 MOST_SCALE_BITS = 963  # 2**963 is about 1e290
+
+
+def remembered(function: F) -> F:
+    """Return a function of checked, exact numbers that keeps its answers.
+
+    Raises ParameterError where a number has no double.
+    """
+    cached = functools.lru_cache(maxsize=1024)(function)
+
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        try:
+            return cached(*args)
+        except ArithmeticError:
+            raise ParameterError(
+                "The noise cannot be computed: doubles do not hold all numbers that it depends on.",
+                "'epsilon' between 1e-5 and 1e5 is always possible.",
+            ) from None
+
+    return cast("F", called)
 
 
 def release_grid(unit: Fraction, scale: Fraction, bits: int = DRAWN_BITS) -> Fraction:
