@@ -320,13 +320,14 @@ class Budget:
         """One row per charge, with its release, its loss and the disclosure risk reached by then.
 
         The columns are release, mechanism, epsilon, delta, rho, time, answered, cumulative_dr_ha, release_id.
-        ``release``: the label as it is stored; displays show its title. ``epsilon``, ``delta``: the requested
-        loss; ``rho``: its equivalent under an accounting in rho, or by squares, else NaN. ``answered``: whether the answer is known to have been handed out: a
-        charge without one is spent all the same. ``cumulative_dr_ha``: the largest disclosure risk from
-        homogeneity attacks of the tables released so far, each at the total loss by then: the expected risk,
-        averaged over records, estimated from released counts alone; NaN before the first table of sensitive
-        columns by quasi-identifiers. The risk of one release is in its ``attrs["dp"]["dr_ha"]``. Source: Liu,
-        Zhao (2023), section 4.3, the bounded measure.
+        ``release``: the label as it is stored; displays show its title. ``epsilon``, ``delta``: the
+        requested loss; ``rho``: its equivalent under an accounting in rho, or by squares, else NaN.
+        ``answered``: whether the answer is known to have been handed out: a charge without one is spent all
+        the same. ``cumulative_dr_ha``: the largest disclosure risk from homogeneity attacks of the tables
+        released so far, each at the total loss by then: the expected risk, averaged over records, estimated
+        from released counts alone; NaN before the first table of sensitive columns by quasi-identifiers. The
+        risk of one release is in its ``attrs["dp"]["dr_ha"]``. Source: Liu, Zhao (2023), section 4.3, the
+        bounded measure.
         """
         from pdprivacy.show import pages
 
