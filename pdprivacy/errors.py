@@ -121,7 +121,7 @@ class PrivacyError(Exception):
     Parameters
     ----------
     message : the fact, ending with a full stop.
-    hint : what to write instead; printed on its own line after ``Hint:``. An `Example` is written with the
+    hint : what to write instead; printed on its own line after ``Hint:``. An ``Example`` is written with the
         declared columns of a frame by the method of the frame that the error leaves.
     """
 

@@ -137,7 +137,7 @@ class ProtectedFrame(Opaque):
             first = quoted(self._declared().names[0])
             raise ParameterError(
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
-                f"private[{first}], private[[{first}]], private[private[{first}].notna()].",
+                f"private[{first}], private[[{first}]], {self._example_filter()}.",
             )
         return ProtectedColumn._named(self._protected, key)
 
