@@ -68,7 +68,7 @@ def _example(name: str, prefix: str) -> Example:
     if prefix in ("private.dp", "private.dp.plan"):
         example = EXAMPLES.get(name, f"private.dp.{name}").replace("private.dp", prefix)
     else:
-        example = calls(f"{prefix}.", GROUPS).get(name, f"{prefix}.{name}(...)")
+        example = calls(f"{prefix}.", {**GROUPS, "report": "(delta=1e-6)"}).get(name, f"{prefix}.{name}(...)")
     planned = prefix.startswith("private.dp.plan")
     return Example(example.replace("0.1)", "[0.1, 1], rows=1000)") if planned else example)
 

@@ -128,7 +128,7 @@ NOTEBOOK = [
     ("df['age'].dp.protect(schema, epsilon=1)", NotProtectedError, "df.dp.protect(", PROTECT),
     ("private[['age']].mean()", OpaqueFrameError, 'private.dp.mean("age", epsilon=0.1)', MEAN),
     ("private[private.age > 30]", OpaqueFrameError, "private['age']", None),
-    ("private[df['age'] > 30]", ParameterError, 'private[private["age"] >= 18]', None),
+    ("private[df['age'] > 30]", ParameterError, 'private[private["age"] >= 30]', None),
     ("private[df['age'] > private['age']]", ParameterError, "plain Python values", MEAN),
     (
         "private.head().dp.mean('age', epsilon=1)",
@@ -166,7 +166,7 @@ NOTEBOOK = [
     ("private.dp.unique('region')", UnknownNameError, COUNTS, None),
     ("private.dp.value_count('region')", UnknownNameError, COUNTS, None),
     ("private.dp.pivot(df)", UnknownNameError, TABLE, None),
-    ("private.dp.head()", UnstableStepError, 'private.dp.query("age <= 90")', None),
+    ("private.dp.head()", UnstableStepError, 'private.query("age >= 30")', None),
     ("private.dp.drop_duplicates()", UnstableStepError, "df.dp.protect(..., unit=..., max_rows=1)", PROTECT),
     ("df.dp.verify()", MetadataError, "df.dp.protect(...).dp.mean(...)", f"{MEAN}.dp.verify()"),
 ]

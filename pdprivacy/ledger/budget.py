@@ -10,6 +10,7 @@ import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
@@ -340,7 +341,7 @@ class Budget:
         self._book.read(lambda entry: events.extend(entry.events))
         return events
 
-    @with_hints
+    @partial(with_hints, prefix="private.dp.budget")
     def report(self, delta: Rational) -> pd.DataFrame:
         """The epsilon of all releases so far at this ``delta``, by every accounting, "best" last.
 

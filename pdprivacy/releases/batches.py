@@ -19,6 +19,7 @@ from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
+from pdprivacy.checks import one_of
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     DeclarationError,
@@ -30,7 +31,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.exact import next_down, rounded_up
 from pdprivacy.examples import EXAMPLES
-from pdprivacy.hints import nearest, with_hints
+from pdprivacy.hints import with_hints
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
@@ -198,11 +199,7 @@ def _priced_tuple(call: Any, facts: Protected) -> Priced:
             EXAMPLES["plan_releases"],
         )
     name, *arguments = parts
-    if name not in VERBS:
-        raise ParameterError(
-            f"The name of a release must be one of {', '.join(map(repr, sorted(VERBS)))} (got {got(name)}).",
-            f'("{nearest(name, VERBS) or "mean"}", ..., {{"epsilon": 0.1}})',
-        )
+    one_of(name, "the release", sorted(VERBS))
     if not all(isinstance(word, str) for word in options):
         raise ParameterError("The keywords of a release must be strings.", '{"epsilon": 0.1}.')
     return _priced_call(facts, name, arguments, options)

@@ -205,7 +205,6 @@ NAMED = {
     "private.dp.agg({'rent': ['mean', 'nope']}, epsilon=1)": "'func' must be one of .* [(]got 'nope'[)]",
     "private.dp.pivot_table('rent', 'city', aggfunc='median', epsilon=1)": "'aggfunc' must be .* 'median'",
     "private.dp.marginals(['city', 'free'], epsilon=1)": "'marginals' needs the cells of column 'free'",
-    "private.dp.plan_releases([('meann', 'rent', {'epsilon': 1})])": "The name of a release must be",
     "private.assign(x=3)": "'x' must be an expression of columns",
     "private.select(['city'])[private['rent'] > 500]": "'rent' .* a step dropped or renamed it",
     "private['rent'].round(1)": "'round' is not offered",
