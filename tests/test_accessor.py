@@ -537,7 +537,7 @@ def test_the_hint_of_a_series_can_be_written(survey):
 def test_budgets_and_domains_show_the_charges_and_the_declaration(private):
     private.dp.mean("age", epsilon=0.5)
     text, page = repr(private.dp.budget), private.dp.budget._repr_html_()
-    for piece in ("mean of age", "0.5", "99.5", "add_remove", "laplace"):
+    for piece in ("Mean of age", "0.5", "99.5", "add_remove", "laplace"):
         assert piece in text
         assert piece in page
     assert "midwest" not in repr(private.dp.domain)

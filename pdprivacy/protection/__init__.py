@@ -1,8 +1,8 @@
 """Protected frames: frames bound to a declaration and a budget, with their row steps and contents."""
 
-from pdprivacy.protection.column import REFUSED, ProtectedColumn, refusal
+from pdprivacy.protection.column import ProtectedColumn
 from pdprivacy.protection.frame import ROW_STEPS, ProtectedFrame, divide, draw, find, transformed, unprotected
-from pdprivacy.protection.protected import Protected, Step, declared, lineage
+from pdprivacy.protection.protected import REFUSED, Protected, Step, declared, lineage, refusal
 
 __all__ = [
     "REFUSED",

@@ -136,7 +136,7 @@ class ProtectedFrame(Opaque):
         if isinstance(key, slice) or not has_hash(key):
             raise ParameterError(
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
-                f"private[{first}], private[[{first}]], {self._example_filter()}.",
+                Example('private["age"], private[["age"]], private[private["age"] >= 30].'),
             )
         return ProtectedColumn._named(self._protected, key)
 
