@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -167,6 +168,12 @@ MOST_EXPONENT = 1000
 
 METHODS = {"clip": ("lower", "upper"), "fillna": ("value",)}
 """Methods of a column or of arithmetic, and the constants that they take."""
+
+
+def _as_compared(constant: int | float) -> int | float:
+    """Return a constant as cells are compared with it, which are doubles: an integer is the nearest one."""
+    double = float(constant) if abs(constant) <= sys.float_info.max else constant
+    return constant if double == constant else double
 
 
 class ExpressionReader:
@@ -343,6 +350,8 @@ class ExpressionReader:
                     f"column {name!r} of kind {column.kind!r} cannot be compared with {value!r}.",
                     "True and False are its constants" if column.kind == "boolean" else None,
                 )
+        if column.kind == "float":
+            constants = tuple(map(_as_compared, constants))
         if symbol in ORDERINGS:
             if column.kind in ("boolean", "category"):
                 raise QueryError(
