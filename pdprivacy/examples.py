@@ -71,9 +71,9 @@ def _written(match: re.Match[str], chosen: Mapping[str, Any]) -> str:
     if word in chosen:
         return quoted(chosen[word].name)
     if word:
-        name, place = _LABELS[word]
+        name, position = _LABELS[word]
         labels = chosen[name].categories
-        return quoted(word if word in labels else labels[place])
+        return quoted(word if word in labels else labels[position])
     number, ends = int(match["number"]), [chosen["age"].lower, chosen["age"].upper]
     if (ends[0] is None or ends[0] <= number) and (ends[1] is None or number <= ends[1]):
         return str(number)

@@ -195,10 +195,10 @@ def test_nothing_shows_a_release_of_a_raw_frame():
     package = Path(pdprivacy.__file__).parent
     texts = [ROOT / "README.md", *SOURCES, *package.rglob("*.py"), *package.rglob("*.pyi")]
     shown = {
-        (path.name, found[0])
+        (path.name, match[0])
         for path in texts
-        for found in RELEASED_FROM_RAW.finditer(path.read_text())
-        if not found[1].startswith("Traceback")
+        for match in RELEASED_FROM_RAW.finditer(path.read_text())
+        if not match[1].startswith("Traceback")
     }
     assert shown == set()
 

@@ -161,7 +161,7 @@ def test_every_public_call_leaves_at_most_one_frame_of_the_package(dp, call):
 
 MODULES = [
     pdprivacy,
-    *(one for name in pdprivacy.__all__ if inspect.ismodule(one := getattr(pdprivacy, name))),
+    *(member for name in pdprivacy.__all__ if inspect.ismodule(member := getattr(pdprivacy, name))),
 ]
 BESIDE = [
     *(accessor.DataFrameDP, accessor.SeriesDP, accessor.ProtectedDP, accessor.PlanDP),
@@ -197,11 +197,11 @@ def functions_of(thing):
 
 def test_every_public_name_is_short():
     public = [getattr(module, name) for module in MODULES for name in module.__all__]
-    found = dict(pair for thing in (*public, *BESIDE) for pair in functions_of(thing))
+    functions = dict(pair for thing in (*public, *BESIDE) for pair in functions_of(thing))
     omits = "_rich_traceback_omit"
-    long = {name for name, function in found.items() if omits not in function.__code__.co_varnames}
+    long = {name for name, function in functions.items() if omits not in function.__code__.co_varnames}
     assert long == {"_Accessor.__init__"}  # which stores the frame and raises nothing
-    assert len(found) > 400
+    assert len(functions) > 400
 
 
 @pytest.mark.parametrize("call", ["protect", "groups", "plan", "batch"])
@@ -316,17 +316,17 @@ def told_by_pytest(tmp_path_factory):
 
 @pytest.mark.parametrize("call", TESTED)
 def test_pytest_with_locals_shows_no_frame_of_the_package(call, told_by_pytest):
-    told = told_by_pytest[call]
-    assert call in told
-    assert not re.search(r"pdprivacy/[\w/]*\.py", told)
-    assert "canary1" not in told
+    section = told_by_pytest[call]
+    assert call in section
+    assert not re.search(r"pdprivacy/[\w/]*\.py", section)
+    assert "canary1" not in section
 
 
 @pytest.mark.parametrize(("call", "line"), list(zip(TESTED[len(CALLS) :], BODIES, strict=True)))
 def test_the_frames_of_the_body_of_a_step_stay(call, line, told_by_pytest):
-    told = told_by_pytest[call]
-    assert "own        = 'mine'" in told
-    assert re.search(r"^>? +" + re.escape(line), told, re.MULTILINE)
+    output = told_by_pytest[call]
+    assert "own        = 'mine'" in output
+    assert re.search(r"^>? +" + re.escape(line), output, re.MULTILINE)
 
 
 @pytest.mark.parametrize("call", CALLS)

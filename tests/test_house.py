@@ -569,6 +569,23 @@ def test_public_names_have_an_example():
     assert missing == set(WITHOUT_EXAMPLE)
 
 
+VAGUE = {"found", "one", "asked", "held", "place", "told"}
+
+
+def bound_names(path: Path) -> Iterator[str]:
+    """The parameters and variables of a module."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_names_say_what_they_hold():
+    modules = [*FILES, *TESTS.rglob("*.py")]
+    assert [str(path) for path in modules if VAGUE.intersection(bound_names(path))] == []
+
+
 # ------------------------------------------------------------------ said once
 
 # Who reads or writes what `attrs` say. The view of a release is `metadata.read`; the others mark what they
@@ -724,7 +741,11 @@ def reads_texts(path: Path) -> bool:
     """Whether a file takes ``str(error)`` or ``error.args`` of an error that it catches or is given."""
     names = {node.name for node in nodes_of(path) if isinstance(node, ast.ExceptHandler)}
     given = [node for node in nodes_of(path) if isinstance(node, ast.arg) and node.annotation is not None]
-    names |= {one.arg for one in given if ast.unparse(one.annotation).endswith(("Error", "Exception"))}
+    names |= {
+        argument.arg
+        for argument in given
+        if ast.unparse(argument.annotation).endswith(("Error", "Exception"))
+    }
     texts = {text for name in names for text in (f"str({name})", f"repr({name})", f"{name}.args")}
     return any(
         isinstance(node, ast.Call | ast.Attribute) and ast.unparse(node) in texts for node in nodes_of(path)

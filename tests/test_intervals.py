@@ -54,12 +54,12 @@ def within(draw, ends):
 
 @pytest.mark.full
 @given(st.sampled_from(sorted(OPERATORS)), ranges() | ranges(MODEST), ranges() | ranges(MODEST), st.data())
-def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
+def test_no_result_of_doubles_lies_beyond_the_ends(symbol, first, other, data):
     ends, run = OPERATORS[symbol]
-    low, high = ends(one, other)
+    low, high = ends(first, other)
     with np.errstate(all="ignore"):
         for _ in range(3):
-            x, y = within(data.draw, one), within(data.draw, other)
+            x, y = within(data.draw, first), within(data.draw, other)
             # as arrays too: numpy may compute them by other instructions
             for value in (run(x, y), run(np.full(9, x), y)[-1], run(np.full(9, x), np.full(9, y))[0]):
                 assert math.isnan(value) or low <= value <= high
@@ -67,12 +67,12 @@ def test_no_result_of_doubles_lies_beyond_the_ends(symbol, one, other, data):
 
 @pytest.mark.full
 @given(st.sampled_from("+-*/"), ranges() | ranges(MODEST), ranges() | ranges(MODEST))
-def test_the_ends_are_attained_at_corners(symbol, one, other):
+def test_the_ends_are_attained_at_corners(symbol, first, other):
     ends, run = OPERATORS[symbol]
     assume(symbol != "/" or 0 not in other)
     with np.errstate(all="ignore"):
-        corners = [run(x, y) for x in one for y in other]
-    assert ends(one, other) == Interval(min(corners), max(corners))
+        corners = [run(x, y) for x in first for y in other]
+    assert ends(first, other) == Interval(min(corners), max(corners))
 
 
 @given(FLOATS | MODEST, FLOATS | MODEST)
@@ -93,32 +93,32 @@ def test_the_ends_of_a_floor_quotient_are_exact_below_what_is_claimed(x, y):
 
 @pytest.mark.full
 @given(ranges() | ranges(MODEST), st.integers(0, 12) | st.integers(0, 1000), st.data())
-def test_powers_of_doubles_lie_between_their_ends(one, exponent, data):
-    low, high = intervals.power(one, exponent, lambda x, n: whole_power(x, n) if n else 1.0)
+def test_powers_of_doubles_lie_between_their_ends(base, exponent, data):
+    low, high = intervals.power(base, exponent, lambda x, n: whole_power(x, n) if n else 1.0)
     with np.errstate(all="ignore"):
         for _ in range(3):
-            x = within(data.draw, one)
+            x = within(data.draw, base)
             value = whole_power(np.full(3, x), exponent)[0] if exponent else 1.0
             assert low <= value <= high
 
 
 @given(ranges(st.integers(-6, 6)), ranges(st.integers(-6, 6)))
-def test_whole_numbers_have_the_exact_ends(one, other):
+def test_whole_numbers_have_the_exact_ends(first, other):
     """By trying all of them; for a remainder the ends hold all, and are attained where the divisor is one."""
-    xs, ys = (range(low, high + 1) for low, high in (one, other))
+    xs, ys = (range(low, high + 1) for low, high in (first, other))
     for symbol, run in (("+", int.__add__), ("-", int.__sub__), ("*", int.__mul__)):
         results = [run(x, y) for x in xs for y in ys]
-        assert OPERATORS[symbol][0](one, other) == Interval(min(results), max(results))
+        assert OPERATORS[symbol][0](first, other) == Interval(min(results), max(results))
     for exponent in range(5):
         results = [x**exponent for x in xs]
-        assert intervals.power(one, exponent, pow) == Interval(min(results), max(results))
-    assert intervals.absolute(one) == Interval(min(map(abs, xs)), max(map(abs, xs)))
-    assert intervals.negate(one) == Interval(min(-x for x in xs), max(-x for x in xs))
+        assert intervals.power(first, exponent, pow) == Interval(min(results), max(results))
+    assert intervals.absolute(first) == Interval(min(map(abs, xs)), max(map(abs, xs)))
+    assert intervals.negate(first) == Interval(min(-x for x in xs), max(-x for x in xs))
     if 0 not in other:
         results = [x // y for x in xs for y in ys]
-        assert intervals.floor_divide_whole(one, other) == Interval(min(results), max(results))
+        assert intervals.floor_divide_whole(first, other) == Interval(min(results), max(results))
         results = [x % y for x in xs for y in ys]
-        low, high = intervals.modulo_whole(one, other)
+        low, high = intervals.modulo_whole(first, other)
         assert low <= min(results)
         assert max(results) <= high
         if len(ys) == 1 and len(xs) >= 2 * abs(ys[0]):
@@ -140,27 +140,27 @@ def held(interval):
 
 
 @given(INTERVALS, INTERVALS)
-def test_sets_of_numbers(one, other):
-    both = one.intersect(other)
-    assert held(both) == held(one) & held(other)
+def test_sets_of_numbers(first, other):
+    both = first.intersect(other)
+    assert held(both) == held(first) & held(other)
     wholes = {number for number in NUMBERS if number.denominator == 1}
-    assert held(one.whole()) & wholes == held(one) & wholes
-    assert {number for number in NUMBERS if number in one} == held(one)
-    if all(map(math.isfinite, (*one, *other))):
+    assert held(first.whole()) & wholes == held(first) & wholes
+    assert {number for number in NUMBERS if number in first} == held(first)
+    if all(map(math.isfinite, (*first, *other))):
         assert both.empty == (not held(both))
-        assert both == other.intersect(one)
-        if held(one) and held(other):
-            assert held(one) | held(other) <= held(one.hull(other))
-            assert one.within(other) == (held(one) <= held(other))
-            assert one.within(one.hull(other))
+        assert both == other.intersect(first)
+        if held(first) and held(other):
+            assert held(first) | held(other) <= held(first.hull(other))
+            assert first.within(other) == (held(first) <= held(other))
+            assert first.within(first.hull(other))
 
 
 @given(INTERVALS, st.sampled_from(NUMBERS))
-def test_clipped_numbers_are_the_nearest(one, number):
-    assume(one.lower <= one.upper)
-    inside = {each for each in NUMBERS if one.lower <= each <= one.upper}
+def test_clipped_numbers_are_the_nearest(first, number):
+    assume(first.lower <= first.upper)
+    inside = {each for each in NUMBERS if first.lower <= each <= first.upper}
     assume(inside)
-    assert one.clip(number) == min(inside, key=lambda each: abs(each - number))
+    assert first.clip(number) == min(inside, key=lambda each: abs(each - number))
 
 
 def test_ends_are_never_rounded():

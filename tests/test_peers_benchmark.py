@@ -103,11 +103,11 @@ def test_the_bound_is_below_the_truth_as_often_as_it_says(peers):
     generator = np.random.default_rng(3)
     high, low, draws = 0.5, 0.5 / math.e, 400
     pairs = zip(generator.binomial(draws, high, 2000), generator.binomial(draws, low, 2000), strict=True)
-    events = [peers.Told("size", int(one), int(other), draws, draws) for one, other in pairs]
-    above = sum(one.least > 1 for one in events)
+    events = [peers.Told("size", int(event), int(other), draws, draws) for event, other in pairs]
+    above = sum(event.least > 1 for event in events)
     assert above <= stats.binom.ppf(1 - 1e-6, 2000, 1 - peers.CONFIDENCE)
-    spread = np.std([one.ratio for one in events])
-    assert np.mean([one.error for one in events]) == pytest.approx(spread, rel=0.1)
+    spread = np.std([event.ratio for event in events])
+    assert np.mean([event.error for event in events]) == pytest.approx(spread, rel=0.1)
 
 
 def test_events_that_are_never_seen(peers):
@@ -188,7 +188,7 @@ def test_a_row_says_why_it_is_empty(peers):
 
 def test_ratios_are_those_to_ours(peers):
     events = [peers.Told("size", 50, 18, 100, 100)]
-    common = {"seconds": 0.002, "peak": 100.0, "claimed": 1.0, "told": events}
+    common = {"seconds": 0.002, "peak": 100.0, "claimed": 1.0, "events": events}
     rows = [
         peers.Row(
             "sum", "add_remove", "opendp", ratio=3.0, used=2.5, error=(6.0, 0.1), again=0.001, **common

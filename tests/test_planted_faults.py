@@ -41,10 +41,10 @@ def test_planted_fault_is_caught(fault, processes):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("place", range(0, len(FAULTS), 20))
-def test_tests_of_faults_pass_where_none_is_planted(place, processes):
+@pytest.mark.parametrize("position", range(0, len(FAULTS), 20))
+def test_tests_of_faults_pass_where_none_is_planted(position, processes):
     """With parameters and examples that run by default: with all, they pass as tests of their own."""
-    some = FAULTS[place : place + 20]
+    some = FAULTS[position : position + 20]
     tests = tuple(dict.fromkeys(test for fault in some for test in fault.tests))
     none = replace(some[0], after=some[0].before, tests=tests)
     assert missed_in(processes, none) == list(tests)

@@ -26,8 +26,8 @@ CLOSED = (postprocess.rescale, postprocess.simplex, postprocess.all_but_one)  # 
 
 
 @given(LINES, CELLS, CELLS)
-def test_clamped_values_are_the_nearest_within_the_bounds(values, one, other):
-    lower, upper = sorted((one, other))
+def test_clamped_values_are_the_nearest_within_the_bounds(values, single, other):
+    lower, upper = sorted((single, other))
     expected = [lower if value < lower else upper if value > upper else value for value in values]
     assert postprocess.clamp(values, lower, upper).tolist() == expected
     assert postprocess.clamp(values, -math.inf, math.inf).tolist() == values
@@ -193,13 +193,13 @@ def test_all_but_one_keeps_every_bound(values, total):
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("closed", CLOSED)
-@given(table=TABLES, total=TOTALS, place=st.integers(-3, 2))
-def test_along_an_axis_each_line_is_closed_by_itself(closed, table, total, place):
-    assume(-table.ndim <= place < table.ndim)
-    result = closed(table, total, axis=place)
-    expected = np.apply_along_axis(lambda line: closed(line, total), place, table)
+@given(table=TABLES, total=TOTALS, position=st.integers(-3, 2))
+def test_along_an_axis_each_line_is_closed_by_itself(closed, table, total, position):
+    assume(-table.ndim <= position < table.ndim)
+    result = closed(table, total, axis=position)
+    expected = np.apply_along_axis(lambda line: closed(line, total), position, table)
     np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-14 * total)
-    np.testing.assert_allclose(result.sum(axis=place), total, rtol=1e-13)
+    np.testing.assert_allclose(result.sum(axis=position), total, rtol=1e-13)
     whole = closed(table, total)
     assert whole.shape == table.shape
     assert (whole.ravel() == closed(table.ravel(), total)).all()

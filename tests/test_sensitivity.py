@@ -252,13 +252,13 @@ def test_scores_in_groups_are_tight(neighbors, q):
         every = [np.maximum(np.maximum(b - t, t - u), 0) for b, u in pairs for t in targets]
         return np.stack(every, axis=-1).astype(float)  # table, group, score
 
-    found = search(scores, records, 3, neighbors=neighbors, norm="largest by group")
+    worst = search(scores, records, 3, neighbors=neighbors, norm="largest by group")
     stated = (
         sensitivity.extreme(neighbors=neighbors, grouped=True)
         if q is None
         else sensitivity.quantile(q, neighbors=neighbors, grouped=True)
     )
-    assert found == pytest.approx(float(stated), abs=CLOSE)
+    assert worst == pytest.approx(float(stated), abs=CLOSE)
 
 
 def test_a_vanishing_record_matters_only_far_from_zero():
@@ -297,8 +297,8 @@ def test_histograms_are_tight(neighbors, norm, cells, n):
     def counts(tables):
         return (tables == labels).sum(axis=1)
 
-    found = search(counts, records, n, neighbors=neighbors, norm=norm)
-    assert found == pytest.approx(float(sensitivity.histogram(neighbors=neighbors, norm=norm)), abs=CLOSE)
+    worst = search(counts, records, n, neighbors=neighbors, norm=norm)
+    assert worst == pytest.approx(float(sensitivity.histogram(neighbors=neighbors, norm=norm)), abs=CLOSE)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -311,12 +311,12 @@ def test_levels_of_a_tree_of_counts_are_tight_but_for_a_root(neighbors, norm, ro
     def counts(tables):
         return (tables == np.arange(4)).sum(axis=1) @ nodes.T
 
-    found = search(counts, one_column(range(4)), 3, neighbors=neighbors, norm=norm)
+    worst = search(counts, one_column(range(4)), 3, neighbors=neighbors, norm=norm)
     stated = float(sensitivity.histogram(neighbors=neighbors, norm=norm, levels=3 if root else 2))
     moved = 2 if root and neighbors == "replace_one" else 3 if root else 2
     reached = sensitivity.histogram(neighbors=neighbors, norm=norm, levels=moved)
-    assert found == pytest.approx(float(reached), abs=CLOSE)
-    assert found <= stated + CLOSE
+    assert worst == pytest.approx(float(reached), abs=CLOSE)
+    assert worst <= stated + CLOSE
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
@@ -327,8 +327,8 @@ def test_disjoint_groups_are_tight(neighbors):
     def sums(tables):
         return (tables[..., :1] * (tables[..., 1:] == np.arange(3))).sum(axis=1)
 
-    found = search(sums, records, 3, neighbors=neighbors, norm="l0")
-    assert found == sensitivity.disjoint_groups(neighbors=neighbors)
+    worst = search(sums, records, 3, neighbors=neighbors, norm="l0")
+    assert worst == sensitivity.disjoint_groups(neighbors=neighbors)
 
 
 @pytest.mark.parametrize("neighbors", BOTH)

@@ -143,10 +143,10 @@ def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     for name, region in regions.items():
         column = domain[name]
         if column.categories is not None:
-            held = (
+            flags = (
                 reversed(f"{region.label_bits:b}") if region.label_bits >= 0 else "1" * len(column.categories)
             )
-            labels = (label for label, bit in zip(column.categories, held, strict=False) if bit == "1")
+            labels = (label for label, bit in zip(column.categories, flags, strict=False) if bit == "1")
             region = replace(region, labels=dict.fromkeys(labels))
         columns.append(declared_in(column, region))
     return domain.replace(*columns)

@@ -219,8 +219,8 @@ class Laplace(Continuous):
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
-        found = {"epsilon": epsilon, "sensitivity": moved, "grid": grid}
-        return cls._for_part(part, request, **found, calibration=request.calibration)
+        arguments = {"epsilon": epsilon, "sensitivity": moved, "grid": grid}
+        return cls._for_part(part, request, **arguments, calibration=request.calibration)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:

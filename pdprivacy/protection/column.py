@@ -283,11 +283,11 @@ class ProtectedColumn(Opaque):
 
     def _beside(self, *others: object) -> ProtectedColumn:
         """The expression in the latest of its frame and those of the other operands that keep its cells."""
-        found = self
+        latest = self
         for other in others:
-            if isinstance(other, ProtectedColumn) and found._is_kept_by(other._protected):
-                found = other._of(found._node)
-        return found
+            if isinstance(other, ProtectedColumn) and latest._is_kept_by(other._protected):
+                latest = other._of(latest._node)
+        return latest
 
     # ---------------------------------------------------------------- parts of an expression
 

@@ -80,7 +80,9 @@ class Keeper(Protocol):
     def admit(self, method: str) -> None:
         """Refuse a method of the frame whose result cannot be kept."""
 
-    def keep(self, release: Any, asked: Any, make: Callable[[str], tuple[Any, int, float | None]]) -> Any:
+    def keep(
+        self, release: Any, method_call: Any, make: Callable[[str], tuple[Any, int, float | None]]
+    ) -> Any:
         """Return the kept answer of an equal release, or the one that ``make`` returns for a new id.
 
         ``make`` returns the number of the charge and the disclosure risk, too; the keeper notes the answer.

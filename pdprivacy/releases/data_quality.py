@@ -41,14 +41,14 @@ class _Tally:
     """The records with one fault of one column.
 
     ``records``: None where it is not known. ``least``, ``most``: of numbers. ``cells``: others, by how many
-    records hold them. ``held``: the type of the column. ``declared``: what the records do not meet.
+    records hold them. ``stored_type``: the type of the column. ``declared``: what the records do not meet.
     """
 
     records: int | None = 0
     least: float = math.inf
     most: float = -math.inf
     cells: Counter[str] = field(default_factory=Counter)
-    held: str = ""
+    stored_type: str = ""
     declared: str | None = None
 
     def add(self, other: _Tally) -> None:
@@ -56,7 +56,7 @@ class _Tally:
         self.records = (self.records or 0) + (other.records or 0)
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         self.cells.update(other.cells)
-        self.held = other.held
+        self.stored_type = other.stored_type
 
     @property
     def examples(self) -> str:
@@ -65,7 +65,7 @@ class _Tally:
         cells = ", ".join(cell for cell, _ in counted[:EXAMPLES])
         if self.least <= self.most:
             cells = " to ".join(dict.fromkeys(map(number_text, (self.least, self.most))))
-        return ": ".join(filter(None, (self.held, cells)))
+        return ": ".join(filter(None, (self.stored_type, cells)))
 
 
 _Findings: TypeAlias = dict[tuple[Hashable, str], _Tally]
@@ -243,7 +243,7 @@ def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
     cells = values[values.notna().to_numpy(dtype=bool)]
     if column.kind in ("float", "integer") and dtype_name in ("text", "objects"):
         cells = cells[pd.to_numeric(cells.astype(object), errors="coerce").isna().to_numpy(dtype=bool)]
-    return _Tally(len(values), cells=_cells(cells), held=dtype_name)
+    return _Tally(len(values), cells=_cells(cells), stored_type=dtype_name)
 
 
 def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, str], _Tally]) -> _Findings:
@@ -259,7 +259,7 @@ def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, 
             dtype := re.fullmatch(r"(?:coerce_)?dtype\('(.*)'\)", failure.check)
         ):
             failed[name, "wrong type"] = _Tally(
-                len(frame), held=str(frame[failure.column].dtype), declared=dtype[1]
+                len(frame), stored_type=str(frame[failure.column].dtype), declared=dtype[1]
             )
             continue
         records = None if failure.cells is None else len(failure.cells)

@@ -461,7 +461,7 @@ def _weights_per_draw(choice: Choice) -> int:
     return choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW
 
 
-def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
+def _chosen(choice: Choice, selected: Sequence[int]) -> list[Any]:
     """Return the selected labels of a choice, or its number."""
     if isinstance(choice, LabelScores):
         labels = choice.column.labels(choice.method)
@@ -471,14 +471,14 @@ def _found(choice: Choice, selected: Sequence[int]) -> list[Any]:
 
 def _values(choices: Sequence[Choice], selected: Sequence[Sequence[int]], labels: AnswerLabels) -> Any:
     """Return numbers as an array, or selected labels as an array or a list of columns."""
-    found = [_found(*pair) for pair in zip(choices, selected, strict=True)]
+    chosen = [_chosen(*pair) for pair in zip(choices, selected, strict=True)]
     scores = [choice for choice in choices if isinstance(choice, LabelScores)]
     if not scores:  # the quantiles of a column one after the other, each for all groups
-        numbers = np.array(found, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
+        numbers = np.array(chosen, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
         return numbers.transpose(2, 1, 0).reshape(labels.shape)
     if labels.columns is None:
-        return _array_of([label for own in found for label in own], scores)
-    return [_array_of(own, [choice]) for own, choice in zip(found, scores, strict=True)]
+        return _array_of([label for own in chosen for label in own], scores)
+    return [_array_of(own, [choice]) for own, choice in zip(chosen, scores, strict=True)]
 
 
 def _array_of(selected: Sequence[Any], choices: Sequence[LabelScores]) -> Any:

@@ -171,7 +171,9 @@ def crosstab(
     if margins:
         # as pandas: shares per row have no column of ones, shares per column no row of them
         without = ("columns", "index")
-        labels = [one if way == axis else _all_label(one) for one, axis in zip(labels, without, strict=True)]
+        labels = [
+            index if way == axis else _all_label(index) for index, axis in zip(labels, without, strict=True)
+        ]
 
     def numbers(result: Result) -> Result:
         table = result.reshaped(sides)

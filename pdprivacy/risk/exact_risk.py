@@ -170,10 +170,10 @@ def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Compositions with transforms of one length; ``place``: (C, K), the places of counts in ``series``."""
+    """Compositions with transforms of one length; ``positions``: (C, K), those of counts in ``series``."""
 
     series: Series
-    place: Integers
+    positions: Integers
     at_size: Floats
     sizes: Integers
 
@@ -187,15 +187,15 @@ class _Block:
     @property
     def numbers(self) -> int:
         """The number of complex numbers that one reading takes."""
-        return 2 * len(self.place) * self.series.length + self.series.numbers
+        return 2 * len(self.positions) * self.series.length + self.series.numbers
 
     def risks(self, readings: Sequence[Reading], partial: bool) -> Floats:
         """Return the risks (E, C)."""
-        risks = np.zeros((len(readings), len(self.place)))
+        risks = np.zeros((len(readings), len(self.positions)))
         hidden = self.series.hidden(readings)
         rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
         if rows.size:
-            distinct, positions = np.unique(self.place[rows], return_inverse=True)
+            distinct, positions = np.unique(self.positions[rows], return_inverse=True)
             below, present = self.series.at(distinct).transforms(hidden.at(distinct), partial)
             joined = self._coefficients_at_sizes(positions.reshape(len(rows), -1), below, present)
             risks[:, rows] = joined / self.at_size[rows]
@@ -205,8 +205,8 @@ class _Block:
 
     def _visible(self, hidden: Floats) -> Integers:
         """Return the rows whose risk is not negligible; ``hidden``: (D,), the largest mass that is hidden."""
-        none, exactly_one = np.ones(len(self.place)), np.zeros(len(self.place))
-        for column in self.place.T:
+        none, exactly_one = np.ones(len(self.positions)), np.zeros(len(self.positions))
+        for column in self.positions.T:
             q = hidden[column]
             exactly_one = exactly_one * q + none
             none = none * q

@@ -320,7 +320,7 @@ def _heading(name: str) -> str:
 def sum_texts(account: Account) -> dict[str, tuple[str, str]]:
     """Return total, spent and left as texts, each with its delta."""
     sums = {"total": (account.total, cost), "spent": (account.used, cost), "left": (account.left, remaining)}
-    return {what: (form(one.amount), form(one.delta)) for what, (one, form) in sums.items()}
+    return {part: (form(total.amount), form(total.delta)) for part, (total, form) in sums.items()}
 
 
 def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:

@@ -181,10 +181,10 @@ def made(name):
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
 @given(st.lists(items, max_size=15), st.randoms(use_true_random=False))
-def test_accepted_charges_are_within_the_cap_in_every_order(name, asked, random):
+def test_accepted_charges_are_within_the_cap_in_every_order(name, requested, random):
     enforced, takes = made(name)
     spent, accepted = Spent(), []
-    for item in asked:
+    for item in requested:
         if not isinstance(item, takes):
             continue
         if enforced.fits(spent, item):
@@ -211,10 +211,10 @@ def test_accepted_charges_are_within_the_cap_in_every_order(name, asked, random)
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", RULES)
 @given(st.lists(items, max_size=15))
-def test_the_remaining_budget_fits_and_no_more(name, asked):
+def test_the_remaining_budget_fits_and_no_more(name, requested):
     enforced, takes = made(name)
     spent = Spent()
-    for item in asked:
+    for item in requested:
         if isinstance(item, takes) and enforced.fits(spent, item):
             spent = enforced.add(spent, item)
     amount, delta = enforced.left(spent)

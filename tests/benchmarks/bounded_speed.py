@@ -93,8 +93,10 @@ def main() -> None:
     print("\nOne value, microseconds (median)")
     for name, (bounds, sensitivity, epsilon) in RANGES.items():
         for bounding in ("truncated", "clamp"):
-            one = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
-            cost = statistics.median(seconds(lambda one=one: one.sample(values[0])) for _ in range(1000))
+            noise = Laplace(epsilon, sensitivity, GRID, bounds=bounds, bounding=bounding, l0_sensitivity=1)
+            cost = statistics.median(
+                seconds(lambda noise=noise: noise.sample(values[0])) for _ in range(1000)
+            )
             print(f"{f'Laplace {bounding} ({name})':<34}{1e6 * cost:>10.1f}")
     others_draws(values)
 

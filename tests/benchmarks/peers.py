@@ -364,7 +364,7 @@ class Row:
     peak: float = math.nan
     error: tuple[float, float] = (math.nan, math.nan)
     claimed: float = math.nan
-    told: list[Told] = field(default_factory=list)
+    events: list[Told] = field(default_factory=list)
     again: float | None = None
     absent: str = ""
 
@@ -429,7 +429,7 @@ def drawn(row: Row, library: Library, frames: dict[str, pd.DataFrame], draws: in
     row.error = rmse(results[0]["answers"], truths[0])
     row.again = results[0]["again"]
     pair = (results[1]["answers"], results[2]["answers"])
-    row.told = told_apart(pair, (truths[1], truths[2]), digits=not row.parts)
+    row.events = told_apart(pair, (truths[1], truths[2]), digits=not row.parts)
 
 
 def compared(
@@ -468,7 +468,7 @@ class Careless:
     call: str
     claimed: float
     middles: tuple[float, float]
-    told: list[Told]
+    events: list[Told]
     absent: str = ""
 
 
@@ -564,7 +564,7 @@ NOTES = {
 def notes(row: Row) -> list[str]:
     """Return the notes for readers of a row, by key of `NOTES`."""
     is_count = row.statistic in ("histogram", "table")
-    worst = max(row.told, key=lambda event: event.least)
+    worst = max(row.events, key=lambda event: event.least)
     true_of = {
         "again": row.again is not None,
         "twice": (row.library, row.relation, row.statistic) == ("opendp", "replace_one", "count"),
@@ -604,7 +604,7 @@ def table_of(rows: Sequence[Row], absent: dict[str, str]) -> str:
                 f"{brief(row.error[0])} ± {brief(row.error[1], 1)}",
                 brief(row.error[0] / ours.get((row.statistic, row.relation), math.nan), 2),
                 f"{row.claimed:g}",
-                shown_cost(row.told, row.claimed, row.loose),
+                shown_cost(row.events, row.claimed, row.loose),
                 ", ".join(sorted(letters[key] for key in notes(row))),
             ]
         )
@@ -617,8 +617,8 @@ def evidence(rows: Sequence[Row]) -> str:
     """The counts behind the true costs: the first side, and what else shows more than was claimed."""
     lines = []
     for row in rows:
-        others = [event for event in row.told[1:] if event.event == "digits" or event.least > row.claimed]
-        for event in row.told[:1] + others:
+        others = [event for event in row.events[1:] if event.event == "digits" or event.least > row.claimed]
+        for event in row.events[:1] + others:
             counts = (event.likely, event.likely_of, event.unlikely, event.unlikely_of)
             cost = f"{event.ratio:.2f} ± {event.error:.2f}" if event.unlikely else f"> {event.least:.1f}"
             if event.likely:
@@ -634,7 +634,7 @@ def careless_table(rows: Sequence[Careless]) -> str:
         if row.absent:
             lines.append([*start, "", "", "", "", row.absent])
             continue
-        worst = max(row.told, key=lambda item: item.least)
+        worst = max(row.events, key=lambda item: item.least)
         least = f"{max(worst.least, 0):.1f}"
         lines.append(
             [
@@ -676,9 +676,9 @@ def run(options: argparse.Namespace, folder: Path, environments: Path) -> None:
     whole = write(frame, folder / "all")
     for relation in RELATIONS:
         frames[relation], paths[relation] = frame, whole
-        for side, one in enumerate(neighbours(relation)):
+        for side, neighbour in enumerate(neighbours(relation)):
             name = f"{relation}/{side}"
-            frames[name], paths[name] = one, write(one, folder / relation / str(side))
+            frames[name], paths[name] = neighbour, write(neighbour, folder / relation / str(side))
     with started(options.only, environments) as (libraries, absent):
         for library in list(libraries):
             try:
@@ -700,7 +700,7 @@ def run(options: argparse.Namespace, folder: Path, environments: Path) -> None:
             f"Python {platform.python_version()}, {platform.system()}; times are medians of {options.rounds} "
             f"rounds, errors and costs of up to {options.draws:,} releases.\n"
         )
-        careless_rows.sort(key=lambda one: list(careless(one.relation)).index(one.what))
+        careless_rows.sort(key=lambda neighbour: list(careless(neighbour.relation)).index(neighbour.what))
         tables = (
             library_table(libraries),
             table_of(rows, absent),

@@ -84,13 +84,13 @@ def expected_of_each(counts: np.ndarray, mechanism: Laplace) -> float:
         size = int(cell.sum())
         j = np.arange(size + 1)
         q = mechanism.cdf(0.5 - j)
-        none, one = np.ones(1), np.zeros(1)
+        none, exactly_one = np.ones(1), np.zeros(1)
         for count in cell:
             mass = np.exp(j * np.log(count) - count - gammaln(j + 1)) if count else (j == 0) * 1.0
             present = mass * (1 - q) * (j > 0)
-            one = (np.convolve(one, mass * q) + np.convolve(none, present))[: size + 1]
+            exactly_one = (np.convolve(exactly_one, mass * q) + np.convolve(none, present))[: size + 1]
             none = np.convolve(none, mass * q)[: size + 1]
-        total += one[size] / np.exp(size * np.log(size) - size - gammaln(size + 1))
+        total += exactly_one[size] / np.exp(size * np.log(size) - size - gammaln(size + 1))
     return total / len(counts)
 
 

@@ -91,7 +91,7 @@ def test_a_column_of_the_frame_is_not_one_that_the_same_call_replaces():
     private = frame.dp.protect(domain, epsilon="1e7")
     with pytest.raises(QueryError, match="reads column 'a', which the same call replaces before"):
         private.assign(a=private["b"], z=private["a"])
-    found = private.assign(z=private["a"], a=private["b"])
-    assert found.query("a > 9 and z < 2").dp.count(epsilon="1e6").item() == 1
-    found = private.assign(a="b", z="a")  # texts read what stands before them
-    assert found.query("a == z").dp.count(epsilon="1e6").item() == 2
+    assigned = private.assign(z=private["a"], a=private["b"])
+    assert assigned.query("a > 9 and z < 2").dp.count(epsilon="1e6").item() == 1
+    assigned = private.assign(a="b", z="a")  # texts read what stands before them
+    assert assigned.query("a == z").dp.count(epsilon="1e6").item() == 2

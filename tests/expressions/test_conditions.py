@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError, QueryError
 from pdprivacy.expressions import Transform
+from pdprivacy.protection import find
 from tests.support.cases import each
 from tests.support.cells import STR, column_of
 from tests.support.filters import DOMAIN, LABELS, parse
@@ -346,7 +347,7 @@ def test_categories_after_the_filter_keep_the_declared_order(text, name, labels)
 
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize(
-    ("join", "part", "held"),
+    ("join", "part", "meets"),
     [
         (" or ", "c == {!r}", lambda index, chosen: index in chosen),
         (" or ", "c != {!r}", lambda index, chosen: True),
@@ -356,11 +357,11 @@ def test_categories_after_the_filter_keep_the_declared_order(text, name, labels)
         (" and ", "c not in [{!r}, 'l1']", lambda index, chosen: index not in chosen and index != 1),
     ],
 )
-def test_many_conditions_on_many_labels_leave_those_that_meet_them(join, part, held, negated):
+def test_many_conditions_on_many_labels_leave_those_that_meet_them(join, part, meets, negated):
     labels, chosen = tuple(f"l{index}" for index in range(300)), range(7, 300, 3)
     domain = Domain((Column("c", "category", categories=labels),))
     text = join.join(part.format(labels[index]) for index in chosen)
-    met = tuple(label for index, label in enumerate(labels) if held(index, chosen) != negated)
+    met = tuple(label for index, label in enumerate(labels) if meets(index, chosen) != negated)
     if not met:
         with pytest.raises(QueryError, match="no declared record"):
             parse(f"not ({text})", domain)
@@ -698,3 +699,15 @@ def test_whole_numbers_too_far_apart_for_64_bits_are_not_compared():
     narrow = Domain(tuple(Column(name, "integer", lower=-(2**62) + 1, upper=2**62) for name in ("x", "y")))
     frame = pd.DataFrame({"x": [2**62, 2**60 + 1, 5], "y": [2**62 - 1, 2**60, 5]})
     assert parse("x > y", narrow).keep(frame).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "==", "!="])
+@pytest.mark.parametrize("constant", [2**53 + 1, -(2**53) - 1, 2**62 + 1])
+def test_integers_that_no_double_holds_narrow_as_they_compare(symbol, constant):
+    numbers = pd.Series([0.0, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**62])
+    domain = Domain((Column("x", "float", lower=-(2.0**63), upper=2.0**63),))
+    private = numbers.to_frame("x").dp.protect(domain, epsilon=1).query(f"x {symbol} {constant}")
+    (column,), kept = find(private).domain.columns, find(private).snapshot["x"]
+    assert all(column.lower <= cell <= column.upper for cell in kept.tolist())
+    compare = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}[symbol]
+    assert kept.tolist() == numbers[getattr(numbers, compare)(float(constant))].tolist()

@@ -614,7 +614,7 @@ def test_intervals_may_be_named_by_tuples():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "held"),
+    ("dtype", "cell"),
     [
         ("int64[pyarrow]", [3, None, 4]),
         ("Int64", [3, None, 4]),
@@ -628,15 +628,15 @@ def test_intervals_may_be_named_by_tuples():
         ("string[python]", ["y", None, "z"]),
     ],
 )
-def test_a_text_fills_nulls_of_any_dtype_where_no_labels_are_declared(dtype, held):
+def test_a_text_fills_nulls_of_any_dtype_where_no_labels_are_declared(dtype, cell):
     import pyarrow
 
     known = {"decimal": pyarrow.decimal128(5, 2), "large_string[pyarrow]": pyarrow.large_string()}
     of_dtype = pd.ArrowDtype(known[dtype]) if dtype in known else dtype
-    frame = pd.DataFrame({"c": pd.Series(held, dtype="object").astype(of_dtype)})
+    frame = pd.DataFrame({"c": pd.Series(cell, dtype="object").astype(of_dtype)})
     domain = Domain((Column("c", "category", nullable=True),))
     filled = transform.fillna(domain, {"c": "x"}).apply(frame)["c"]
-    assert filled.tolist() == [held[0], "x", held[2]]
+    assert filled.tolist() == [cell[0], "x", cell[2]]
     assert (filled.dtype == of_dtype) == ("string" in dtype)
 
 
@@ -682,7 +682,7 @@ def test_sparse_columns_are_columns(gap, nulls):
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype", "held", "text"),
+    ("kind", "dtype", "values", "text"),
     [
         ("boolean", "Sparse[bool]", [True, False, True], "x"),
         ("float", "Sparse[float64]", [0.5, None, 0.0], "x in [0, 0.5]"),
@@ -690,9 +690,9 @@ def test_sparse_columns_are_columns(gap, nulls):
         ("category", "Sparse[object]", ["a", None, "b"], "x == 'a' or x.isna()"),
     ],
 )
-def test_sparse_cells_of_other_kinds_compare_as_others(kind, dtype, held, text):
-    cells_ = pd.Series(held, dtype="object" if kind == "category" else None)
-    domain = Domain((Column("x", kind, nullable=None in held),))
+def test_sparse_cells_of_other_kinds_compare_as_others(kind, dtype, values, text):
+    cells_ = pd.Series(values, dtype="object" if kind == "category" else None)
+    domain = Domain((Column("x", kind, nullable=None in values),))
     step = transform.query(domain, text)
     assert step.keep(pd.DataFrame({"x": cells_.astype(dtype)})).tolist() == (
         step.keep(pd.DataFrame({"x": cells_})).tolist()

@@ -205,19 +205,19 @@ NO_TEXTS = {
 """Other texts of a charge; of two equal keys the last one counts."""
 
 
-@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("position", [0, 1, -1])
 @pytest.mark.parametrize("change", NO_TEXTS.values(), ids=NO_TEXTS)
-def test_a_text_that_no_charge_has_is_found_in_a_whole_new_chain(filled, change, place):
+def test_a_text_that_no_charge_has_is_found_in_a_whole_new_chain(filled, change, position):
     query = "SELECT number FROM records WHERE kind = 'charge' ORDER BY number"
     with contextlib.closing(raw(filled)) as connection:
         numbers = [number for (number,) in connection.execute(query)]
     turn = iter(range(1, 16))
 
     def text_of(body):
-        return change(canonical(body)) if next(turn) == numbers[place] else canonical(body)
+        return change(canonical(body)) if next(turn) == numbers[position] else canonical(body)
 
     rewritten(filled, lambda _, body: body, text_of)
-    with pytest.raises(TamperedLedgerError, match=f"record {numbers[place]} does not hold"):
+    with pytest.raises(TamperedLedgerError, match=f"record {numbers[position]} does not hold"):
         Ledger(filled).audit()
 
 

@@ -154,11 +154,11 @@ def unused(content: bytes, start: int) -> range:
 
 def flips(content: bytes, unused: Iterable[int]) -> list[Bits]:
     """Return all bits of a file; the bits of an unused byte are flipped together."""
-    together, found = set(unused), []
+    together, groups = set(unused), []
     for byte in range(len(content)):
         bits = range(8 * byte, 8 * byte + 8)
-        found += [bits] if byte in together else bits
-    return found
+        groups += [bits] if byte in together else bits
+    return groups
 
 
 def problems(
@@ -220,7 +220,7 @@ def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder)
     ],
 )
 def test_no_flipped_bit_lets_a_budget_overspend(content, folder, shard):
-    gaps = [unused(content, 512 * place) for place in range(len(pages(content)))]
+    gaps = [unused(content, 512 * page) for page in range(len(pages(content)))]
     bits = flips(content, chain.from_iterable(gaps))
     assert problems(overspends, bits_of_file(content, bits[shard::SHARDS]), folder) == {}
 

@@ -129,11 +129,11 @@ def test_the_refusal_says_what_was_asked_and_what_is_left():
         max_size=25,
     ),
 )
-def test_a_charge_is_accepted_exactly_where_it_fits(epsilon, delta, asked):
+def test_a_charge_is_accepted_exactly_where_it_fits(epsilon, delta, costs):
     budget = Budget(epsilon, delta)
     left = [epsilon, delta]
     accepted = []
-    for cost in asked:
+    for cost in costs:
         fits = cost[0] <= left[0] and cost[1] <= left[1]
         if fits:
             budget.charge(Approx(*cost), "x")

@@ -303,12 +303,12 @@ class Cap(NamedTuple):
 class Recording:
     """The changes that processes made in the folder of a ledger.
 
-    ``files``: the files at the start. ``held``: the number of records at the start. ``rows``: the records at
+    ``files``: the files at the start. ``at_start``: the number of records then. ``rows``: the records at
     the end. ``start``: the power is cut after this number of changes at the earliest.
     """
 
     files: Files
-    held: int
+    at_start: int
     changes: list[Change]
     rows: list[Row]
     budgets: Mapping[str, Cap]
@@ -349,7 +349,7 @@ def states(recording: Recording, each: int, ignored: str | None = None) -> list[
     for position in range(len(recording.changes) + 1):
         if position >= recording.start:
             past = [mark for at, mark in marks if at < position]
-            least = max([mark.at for mark in past], default=recording.held)
+            least = max([mark.at for mark in past], default=recording.at_start)
             most = min([mark.at for at, mark in marks if at >= position], default=len(recording.rows))
             copied = any(mark.name == "backup" for mark in past)
             new = []

@@ -153,10 +153,10 @@ BOUNDED: dict[str, tuple[str, Callable[..., Any], float, float, float]] = {
 CASES = [
     (name, law, bounding)
     for row, name in enumerate(BOUNDED)
-    for place, law in enumerate(LAWS)
+    for position_, law in enumerate(LAWS)
     for turn, bounding in enumerate(("clamp", "truncated"))
     # the noisy number is clamped, wherever the statistic is; truncated noise is that of the clamped one
-    if (bounding == "truncated" if name == "mean beyond narrow bounds" else (row + place + turn) % 2 == 0)
+    if (bounding == "truncated" if name == "mean beyond narrow bounds" else (row + position_ + turn) % 2 == 0)
     or name == "sum of private rows"
 ]
 

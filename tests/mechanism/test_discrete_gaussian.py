@@ -34,8 +34,8 @@ EXACT = [
         ]
     )
     for turn, delta in enumerate(("1e-12", "1e-6", "1e-3", "0.1", "0.9"))
-    for place, sensitivity in enumerate(sensitivities)
-    if (row + turn + place) % 2 == 0
+    for index, sensitivity in enumerate(sensitivities)
+    if (row + turn + index) % 2 == 0
 ]
 
 

@@ -239,8 +239,8 @@ def test_density_integrates_to_the_distribution_function_and_the_deviation(mecha
 
 
 @given(st.sampled_from(CONTINUOUS), st.floats(min_value=-30, max_value=5))
-def test_quantiles_invert_the_distribution_function(mechanism, place):
-    x = place * mechanism.scale
+def test_quantiles_invert_the_distribution_function(mechanism, quantile):
+    x = quantile * mechanism.scale
     assert float(mechanism.ppf(mechanism.cdf(x))) == pytest.approx(x, rel=1e-8, abs=1e-8 * mechanism.scale)
     assert float(mechanism.cdf(-x)) == pytest.approx(1 - float(mechanism.cdf(x)), abs=1e-15)
 

@@ -737,19 +737,24 @@ def test_values_that_are_no_numbers_are_refused_without_a_value(kind, bounding, 
 def test_mechanisms_are_frozen_values():
     makers = [*ONE_NUMBER.values(), *(lambda make=make, **k: make(**k) for make in FAMILIES.values())]
     for make in makers:
-        one, other = make(), make()
-        assert isinstance(one, Mechanism)
-        assert one == other
-        assert hash(one) == hash(other)
-        assert one != make(l0_sensitivity=1)
+        mechanism, other = make(), make()
+        assert isinstance(mechanism, Mechanism)
+        assert mechanism == other
+        assert hash(mechanism) == hash(other)
+        assert mechanism != make(l0_sensitivity=1)
         named = {**vars(pdprivacy.mechanism), "Fraction": Fraction, "inf": INF}
-        copies = pickle.loads(pickle.dumps(one)), copy.deepcopy(one), replace(one), eval(repr(one), named)
+        copies = (
+            pickle.loads(pickle.dumps(mechanism)),
+            copy.deepcopy(mechanism),
+            replace(mechanism),
+            eval(repr(mechanism), named),
+        )
         for again in copies:
-            assert (again, again.steps, again.limits) == (one, one.steps, one.limits)
+            assert (again, again.steps, again.limits) == (mechanism, mechanism.steps, mechanism.limits)
         with pytest.raises(AttributeError):
-            one.epsilon = Fraction(2)
-        assert one.std > 0
-        assert one.scale == pytest.approx(float(one.steps * one.grid))
+            mechanism.epsilon = Fraction(2)
+        assert mechanism.std > 0
+        assert mechanism.scale == pytest.approx(float(mechanism.steps * mechanism.grid))
     truncated, clamped = (Laplace(1, 1, bounds=(0, 2), bounding=bounding) for bounding in BOUNDINGS)
     assert len({truncated, clamped, Laplace(1, 1), Laplace(1, 1, bounds=(0, 3), bounding="clamp")}) == 4
     assert (truncated.bounds, truncated.bounding) == ((0, 2), "truncated")

@@ -208,12 +208,12 @@ EDGES = [
 
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("power", "divisor", "below", "above"), EDGES, ids=str)
-@pytest.mark.parametrize("place", [-2, 0, 3])
+@pytest.mark.parametrize("eighths", [-2, 0, 3])
 def test_edges_between_integers_are_where_the_distribution_function_puts_them(
-    power, divisor, below, above, place
+    power, divisor, below, above, eighths
 ):
     # u on one side of E(z + 1/2) draws z, on the other z + 1, by as many bits as that needs.
-    z = place * max(1, int(float(divisor) ** (1 / float(power)) / 8))
+    z = eighths * max(1, int(float(divisor) ** (1 / float(power)) / 8))
     if not -below <= z < above:
         z = 0
     half = Decimal("0.5")
@@ -278,10 +278,10 @@ def test_few_of_many_draws_need_an_exact_decision(monkeypatch):
     rng = np.random.default_rng(23)
     low = rng.integers(0, 2**31, n)
     for power in (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(3)):
-        asked = []
-        monkeypatch.setattr(inverse, "_decide", lambda *args, asked=asked: asked.append(1) or 0)
+        decided = []
+        monkeypatch.setattr(inverse, "_decide", lambda *args, decided=decided: decided.append(1) or 0)
         generalized_normal(power, divisor_of(power, 2**30), low, 2**31 - low, seeded(11))
-        assert len(asked) < 100
+        assert len(decided) < 100
 
 
 # Generalized normal: the law of the draws.

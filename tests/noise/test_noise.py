@@ -167,10 +167,10 @@ def test_exponentials_are_bounded_from_both_sides(x, bits):
     st.booleans(),
     st.floats(min_value=0, max_value=1),
 )
-def test_double_acceptance_is_far_within_its_margin(scale, name, strip, mirrored, place):
+def test_double_acceptance_is_far_within_its_margin(scale, name, strip, mirrored, share):
     law = law_of(name, scale)
     start = (strip << law.shift) + mirrored
-    step = round(place * (2**law.shift - 1))
+    step = round(share * (2**law.shift - 1))
     gamma = law.exponents(np.array([start]), np.array([step]))
     with localcontext(prec=60):
         exponent = law.exponent(start, start + step)
@@ -212,11 +212,11 @@ def threshold(law: discrete._Discrete, strip: int) -> int:
 
 @pytest.mark.full(keep=6)
 @pytest.mark.parametrize("law", TIE_LAWS, ids=str)
-@pytest.mark.parametrize("place", [0, 1, 5, -2, -1])
+@pytest.mark.parametrize("position", [0, 1, 5, -2, -1])
 @pytest.mark.parametrize("offset", [-1, 1, -(2**30), 2**30])
-def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
+def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, position, offset):
     table = discrete._table(law, law.shift)
-    j = range(len(table.thresholds))[place]
+    j = range(len(table.thresholds))[position]
     tie = int(table.thresholds[j])
     exact = threshold(law, j)
     assert exact >> 64 == tie
@@ -226,7 +226,7 @@ def test_a_tie_with_a_threshold_is_decided_by_more_bits(law, place, offset):
     out = np.empty(1, np.int64)
     table.fill(out, tape.source)
     assert out[0] == inverse(law, value, 128)
-    if place not in (-1, -2):
+    if position not in (-1, -2):
         assert out[0] == unfold(j if offset < 0 else j + 1)
     assert tape.data == b""
 

@@ -71,7 +71,7 @@ class Mirror:
 
 
 def numbers(mirror: Mirror) -> list[Any]:
-    return [one.name for one in mirror.private.dp.domain.columns if one.kind in ("integer", "float")]
+    return [column.name for column in mirror.private.dp.domain.columns if column.kind in ("integer", "float")]
 
 
 def stepped(mirror: Mirror, rng: random.Random) -> Mirror:
@@ -161,18 +161,18 @@ def test_a_condition_of_an_earlier_frame_chooses_the_records_that_pandas_chooses
                 except QueryError:  # of a label that is no longer declared
                     continue
                 same = earlier in later.chain() and later.makers.get(name) is earlier.makers[name]
-                found = outcome(later.private, chosen)
+                filtered = outcome(later.private, chosen)
                 if not same:
-                    assert "another protected frame" in str(found), (find(later.private).lineage, name)
+                    assert "another protected frame" in str(filtered), (find(later.private).lineage, name)
                     refused += 1
                     continue
                 own = outcome(later.private, condition(later, name)[0])
-                if isinstance(found, QueryError):
-                    assert str(found) == str(own)
+                if isinstance(filtered, QueryError):
+                    assert str(filtered) == str(own)
                     continue
-                assert find(found).snapshot.index.equals(aligned(mask, later.frame).index)
-                assert own.dp.domain == found.dp.domain
-                assert own.dp.lineage.equals(found.dp.lineage)
+                assert find(filtered).snapshot.index.equals(aligned(mask, later.frame).index)
+                assert own.dp.domain == filtered.dp.domain
+                assert own.dp.lineage.equals(filtered.dp.lineage)
                 accepted += earlier is not later
     assert accepted > 20
     assert refused > 20
@@ -250,13 +250,13 @@ def test_labels_of_one_text_are_not_confused(label):
     assert find(later[private[key] > 5]).snapshot[key].tolist() == [8]
     alone = private.select([key])
     try:
-        found = alone[private[key] > 5]
+        filtered = alone[private[key] > 5]
     except ParameterError:
         return
-    assert find(found).snapshot[key].tolist() == [8]
+    assert find(filtered).snapshot[key].tolist() == [8]
 
 
-@pytest.mark.parametrize("engine", [one for one in BESIDE_PANDAS if one != "Spark"])
+@pytest.mark.parametrize("engine", [name for name in BESIDE_PANDAS if name != "Spark"])
 def test_every_engine_takes_conditions_of_earlier_frames(engine):
     domain = Domain(DOMAIN.columns[:4])
     private = pdprivacy.protect(frame_of(engine, records()[["a", "b", "z", "f"]]), domain, epsilon=1000)

@@ -44,8 +44,8 @@ class Told:
             raise self.error
         return self.numbers
 
-    def exact(self, found: Any) -> list[Any]:
-        return found[0]
+    def exact(self, answers: Any) -> list[Any]:
+        return answers[0]
 
     def finish(self, noisy: Any) -> Answer:
         return Answer(noisy[0].values, noisy[0].std)

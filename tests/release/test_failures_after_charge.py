@@ -199,7 +199,7 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 EVERYTHING = {**RELEASES, **{name: stepped(step) for name, step in STEPS.items()}}
 
 
-def outcomes(engine: str, frame: Any, *, nullable: bool, unit: bool, asked: Any) -> dict[str, str] | None:
+def outcomes(engine: str, frame: Any, *, nullable: bool, unit: bool, releases: Any) -> dict[str, str] | None:
     """The outcome of each release; None where `protect` refuses the frame."""
     words: dict[str, Any] = {"unit": "who", "max_rows": 2} if unit else {}
     if not nullable:
@@ -213,7 +213,7 @@ def outcomes(engine: str, frame: Any, *, nullable: bool, unit: bool, asked: Any)
         except errors.PrivacyError:
             return None
     results = {}
-    for name in asked:
+    for name in releases:
         try:
             EVERYTHING[name](private.dp)
         except errors.PrivacyError as error:
@@ -228,12 +228,12 @@ SHORT = [
     (engine, name) for engine in ("pandas of Arrow", "lazy Polars", "DuckDB", "PyArrow") for name in FRAMES
 ][::2]
 LONG = [
-    (engine, types, name, nullable, (row + place + nullable) % 2 == 0)
+    (engine, types, name, nullable, (row + position + nullable) % 2 == 0)
     for row, engine in enumerate(("pandas of Arrow", "Polars", "lazy Polars", "DuckDB", "Dask", "PyArrow"))
     for turn, types in enumerate(TYPES)
-    for place, name in enumerate(FRAMES)
+    for position, name in enumerate(FRAMES)
     for nullable in (True, False)
-    if engine != "Dask" or (place + turn + nullable) % len(TYPES) == 0  # it takes twenty times as long
+    if engine != "Dask" or (position + turn + nullable) % len(TYPES) == 0  # it takes twenty times as long
 ]
 
 
@@ -241,14 +241,14 @@ LONG = [
 @pytest.mark.parametrize(("engine", "name"), SHORT)
 def test_hard_cells_are_answered(engine, name):
     frame = FRAMES[name]("plain types")
-    results = outcomes(engine, frame, nullable=True, unit=True, asked=FEW)
+    results = outcomes(engine, frame, nullable=True, unit=True, releases=FEW)
     assert results == dict.fromkeys(FEW, "answered")
 
 
 def test_dask_answers_of_a_truth_value_that_is_missing():
     """Its records are chosen by hashes of all their cells, also where Arrow holds a truth value and none."""
     frame = FRAMES["half null"]("plain types")
-    results = outcomes("Dask", frame, nullable=True, unit=True, asked=["count"])
+    results = outcomes("Dask", frame, nullable=True, unit=True, releases=["count"])
     assert results == {"count": "answered"}
 
 
@@ -256,7 +256,7 @@ def test_dask_answers_of_a_truth_value_that_is_missing():
 @ON_NEWEST_PANDAS
 @pytest.mark.parametrize(("engine", "types", "name", "nullable", "unit"), LONG)
 def test_every_release_of_plain_cells_is_made_of_hard_ones(engine, types, name, nullable, unit):
-    results = outcomes(engine, FRAMES[name](types), nullable=nullable, unit=unit, asked=EVERYTHING)
+    results = outcomes(engine, FRAMES[name](types), nullable=nullable, unit=unit, releases=EVERYTHING)
     # hard cells may be refused with the frame, plain ones never
     assert results == dict.fromkeys(EVERYTHING, "answered") or (results is None and name != "plain cells")
 

@@ -25,18 +25,18 @@ from tests.support.oracle_frames import protected
 
 def executed(call: Callable[[], Any]) -> list[Any]:
     """The releases that a call executes, each with what it publishes."""
-    found = []
+    pairs = []
 
     def noted(release: Any, *args: Any, **words: Any) -> Any:
         published, risk = read_and_draw(release, *args, **words)
-        found.append((release, published))
+        pairs.append((release, published))
         return published, risk
 
     read_and_draw = execute.read_and_draw
     with mock.patch.object(execute, "read_and_draw", noted), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call()
-    return found
+    return pairs
 
 
 def labels_of(published: Any) -> AnswerLabels:
@@ -47,23 +47,23 @@ def labels_of(published: Any) -> AnswerLabels:
 
 def check(call: Callable[[], Any]) -> int:
     """The labels and the equality of all releases that a call executes; their number."""
-    found = executed(call)
-    for (release, published), (second, _) in zip(found, executed(call), strict=True):
-        asked, labels = release.call, release.labels
-        if asked.sort:
+    pairs = executed(call)
+    for (release, published), (second, _) in zip(pairs, executed(call), strict=True):
+        call_of_release, labels = release.call, release.labels
+        if call_of_release.sort:
             assert labels.index.symmetric_difference(published.index, sort=False).empty
             labels = replace(labels, index=published.index)
-        if asked.request.releases == 1:
+        if call_of_release.request.releases == 1:
             assert labels == labels_of(published)
             assert release.labels.shape == published.shape
         else:
-            width = np.prod(labels.shape[1:], dtype=int) * asked.request.releases
+            width = np.prod(labels.shape[1:], dtype=int) * call_of_release.request.releases
             assert labels.index.identical(published.index)
             assert published.shape == (len(labels.index), width)
         # a row step in the call makes another frame, and marginals make generators
-        second = replace(second, facts=release.facts, call=replace(second.call, rng=asked.rng))
+        second = replace(second, facts=release.facts, call=replace(second.call, rng=call_of_release.rng))
         assert second == release
-    return len(found)
+    return len(pairs)
 
 
 @pytest.mark.parametrize("setting", ["add_remove", "dates"])

@@ -365,8 +365,8 @@ class Diary:
         self.lines.append(f"read {number}")
         return [[100 * number]]
 
-    def exact(self, found: Any) -> list[Any]:
-        return found[0]
+    def exact(self, answers: Any) -> list[Any]:
+        return answers[0]
 
     def after(self, noisy: Any) -> Diary:
         self.lines.append(f"after {round(float(noisy[0].values[0]) / 100)}")
@@ -414,8 +414,8 @@ def test_a_statistic_without_rounds_is_read_once_for_all_releases():
             self.lines.append("read")
             return [[0]]
 
-        def exact(self, found: Any) -> list[Any]:
-            return found[0]
+        def exact(self, answers: Any) -> list[Any]:
+            return answers[0]
 
     once = Once()
     measured(once, once, Budget(3), Request(3, mechanism="geometric", releases=3))

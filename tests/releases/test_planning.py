@@ -262,8 +262,8 @@ SHARED: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("call", SHARED.values(), ids=SHARED)
 def test_several_releases_are_planned_by_the_error_of_each(call):
     dp = protected().dp
-    several, one = call(dp.plan, epsilon=1, releases=4), call(dp.plan, epsilon=0.25)
-    pd.testing.assert_frame_equal(several.set_axis(one.index), one)
+    several, single = call(dp.plan, epsilon=1, releases=4), call(dp.plan, epsilon=0.25)
+    pd.testing.assert_frame_equal(several.set_axis(single.index), single)
     assert set(several.index.get_level_values("epsilon")) == {1}
     assert several.attrs["dp_plan"]["releases"] == 4
     if "scale" in several:

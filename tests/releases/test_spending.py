@@ -46,10 +46,10 @@ def caps():
 
 
 @pytest.mark.full(keep=9)
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("position", range(6))
 @pytest.mark.parametrize("count", [1, 2, 17])
-def test_n_charges_are_one_of_count_n(place, count):
-    single, repeated = caps()[place], caps()[place]
+def test_n_charges_are_one_of_count_n(position, count):
+    single, repeated = caps()[position], caps()[position]
     single.charge(Pure("0.05"), "x", count=count)
     for _ in range(count):
         repeated.charge(Pure("0.05"), "x")
@@ -718,9 +718,9 @@ def test_sums_of_many_different_gaussian_releases_stay_short(survey, schema):
 
 
 @pytest.mark.parametrize("size", [10**300, 10**5000, Fraction(1, 10**5000)], ids=["e300", "e5000", "e-5000"])
-@pytest.mark.parametrize("place", range(6))
-def test_numbers_of_no_budget_are_refused_in_words(place, size):
-    budget = caps()[place]
+@pytest.mark.parametrize("position", range(6))
+def test_numbers_of_no_budget_are_refused_in_words(position, size):
+    budget = caps()[position]
     for charge in (
         lambda: budget.charge(Pure(size), "x"),
         lambda: budget.charge(Pure(0.1), "x", count=size),

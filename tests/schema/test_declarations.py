@@ -109,10 +109,10 @@ def one(schemas: ModuleType, *arguments: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("held", "dtype"), [("integers", int), ("floats", float), ("texts", str), ("truths", bool)]
+    ("natives", "dtype"), [("integers", int), ("floats", float), ("texts", str), ("truths", bool)]
 )
-def test_every_type_is_read_as_the_pandas_dtype_of_its_kind(part, held, dtype):
-    for native in getattr(part, held):
+def test_every_type_is_read_as_the_pandas_dtype_of_its_kind(part, natives, dtype):
+    for native in getattr(part, natives):
         assert column(part.schemas, native) == column(pa, dtype), native
         assert column(part.schemas, native, nullable=True) == column(pa, dtype, nullable=True), native
 

@@ -494,10 +494,10 @@ BEYOND: list[tuple[pa.DataFrameSchema, dict[str, list[Any]], str]] = [
 
 
 @pytest.mark.full(keep=5)
-@pytest.mark.parametrize(("schema", "cells", "told"), BEYOND)
-def test_what_a_schema_checks_beyond_its_domain_is_told(schema, cells, told):
+@pytest.mark.parametrize(("schema", "cells", "check"), BEYOND)
+def test_what_a_schema_checks_beyond_its_domain_is_told(schema, cells, check):
     """A frame that meets the domain, and that pandera refuses for the one thing that is told."""
-    assert unchecked(schema) == (told,)
+    assert unchecked(schema) == (check,)
     if cells:
         frame = pd.DataFrame(cells)
         conform(frame, read_schema(schema))

@@ -164,7 +164,7 @@ SELECTIONS = ["mode", "top_k", "tops", "quantile", "max", "kmedian"]
 
 
 @pytest.fixture(scope="module")
-def held(schema):
+def guarded(schema):
     """Two thousand records, far more than the noise, protected once with a budget for everything below."""
     rows = np.arange(2000)
     frame = pd.DataFrame(
@@ -185,21 +185,21 @@ def held(schema):
 
 
 @pytest.fixture(scope="module")
-def made(held):
-    return {**releases(held), **selections(held)}
+def made(guarded):
+    return {**releases(guarded), **selections(guarded)}
 
 
 def test_the_list_of_releases_is_whole(made):
     assert list(made) == [*RELEASES, *SELECTIONS]
 
 
-def test_a_budget_titles_a_charge_as_its_release(held):
-    before, dp = len(held.dp.budget.entries), held.dp
-    made = [*releases(held).values(), *selections(held).values()]
+def test_a_budget_titles_a_charge_as_its_release(guarded):
+    before, dp = len(guarded.dp.budget.entries), guarded.dp
+    made = [*releases(guarded).values(), *selections(guarded).values()]
     made += [dp.ols("income", ["age", "family"], epsilon=9), dp.groupby(BY).count(epsilon=1)]
     made += [dp.agg(["mean", "std"], "age", epsilon=1), dp.nunique("region", epsilon=1)]
     made += [dp.pooled_var("age", by="region", epsilon=1), dp.sum("age", weights="family", epsilon=1)]
-    labels = held.dp.budget.entries["release"].tolist()[before:]
+    labels = guarded.dp.budget.entries["release"].tolist()[before:]
     for released, stored in zip(made, labels, strict=True):
         view = View.of(released)
         title = re.sub(r", \d (releases|iterations|steps)$", "", title_of_charge(stored))
@@ -501,8 +501,8 @@ def curators(private):
 
 
 @pytest.fixture(scope="module")
-def exact(held):
-    return curators(held)
+def exact(guarded):
+    return curators(guarded)
 
 
 CURATORS = ["quality", "dr_ha", "cells", "cells by epsilon", "simulated", "simulated cells"]
@@ -564,8 +564,8 @@ def test_confidential_results_keep_the_mark_without_their_attrs(exact, name):
         assert Page(html_of_marked(frame)).text[0] == MARK
 
 
-def test_several_frames_stand_under_one_mark(held):
-    result = held.dp.homogeneity(BY, "health", top=3)
+def test_several_frames_stand_under_one_mark(guarded):
+    result = guarded.dp.homogeneity(BY, "health", top=3)
     page = Page(result._repr_html_())
     assert page.text[0] == MARK
     assert page.classes.count("pdp-confidential") == 1
@@ -614,14 +614,14 @@ def test_a_name_alone_makes_nothing_confidential(survey):
 # ---------------------------------------------------------------- seeds and changes
 
 
-def test_a_seed_stands_out(held):
-    seeded = held.dp.mean("age", epsilon=1, rng=1)
+def test_a_seed_stands_out(guarded):
+    seeded = guarded.dp.mean("age", epsilon=1, rng=1)
     page = of(seeded)
     assert page.classes.count("pdp-warning") == 1
     assert page.text[:2] == ["Mean of age", SEEDED]
     assert repr(seeded.dp).splitlines()[1].strip() == SEEDED
     assert SEEDED in Page(seeded.dp.metadata._repr_html_()).words
-    drawn = held.dp.sample(frac=0.5, rng=1)
+    drawn = guarded.dp.sample(frac=0.5, rng=1)
     assert SEEDED in of(drawn).words
     assert SEEDED in repr(drawn.dp)
     assert SEEDED in of(drawn.dp.count(epsilon=1)).words
@@ -737,8 +737,8 @@ def test_frames_of_other_engines_show_as_much():
     assert private._repr_html_() == private.dp._repr_html_()
 
 
-def test_a_lineage_is_a_table_of_steps(held):
-    steps = held.dp.query("age > 30").dp.sample(frac=0.25)
+def test_a_lineage_is_a_table_of_steps(guarded):
+    steps = guarded.dp.query("age > 30").dp.sample(frac=0.25)
     frame = steps.dp.lineage
     page = of(frame)
     assert page.tables[0][0] == ["", "step", "stability", "cost"]
@@ -788,9 +788,9 @@ def test_a_ledger_that_cannot_be_read_hides_nothing_else(tmp_path, survey, schem
     assert "add_remove" in repr(private.dp)
 
 
-def test_a_plan_tells_what_it_would_cost(held, survey, schema):
+def test_a_plan_tells_what_it_would_cost(guarded, survey, schema):
     calls = [("mean", "age", {"epsilon": 0.05})] * 40 + [("count", {"epsilon": 1})]
-    plan = held.dp.plan_releases(calls, delta=1e-6)
+    plan = guarded.dp.plan_releases(calls, delta=1e-6)
     table = Page(plan._repr_html_()).tables[0]
     assert table[0] == ["", "epsilon", "delta"]
     assert [row[0] for row in table[1:]] == ["together", "one by one", "40 x mean of age", "1 x count"]
@@ -845,8 +845,8 @@ def test_labels_are_text_and_nothing_else(name, labels):
         assert all(character.isprintable() or character == "\n" for character in repr(frame.dp))
 
 
-def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(held):
-    counts = held.dp.histogram("income", 2, epsilon=1)
+def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(guarded):
+    counts = guarded.dp.histogram("income", 2, epsilon=1)
     assert [row[0] for row in of(counts).tables[0][1:]] == [*counts.index[:2], "NaN"]
     attrs = counts.attrs
     odd = pd.Series([1.5, np.nan, np.inf], index=pd.Index([None, np.nan, None], dtype=object), name="count")
@@ -858,8 +858,8 @@ def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(held):
     assert page.classes.count("pdp-bar") == 1
 
 
-def test_errors_that_are_not_known_are_not_made_up(held):
-    mean = held.dp.mean(["age", "family"], epsilon=1)
+def test_errors_that_are_not_known_are_not_made_up(guarded):
+    mean = guarded.dp.mean(["age", "family"], epsilon=1)
     mean[:] = [40.0, 5.5]
     error = {"level": 0.95, "standard_error": [None, 0.5], "plus_minus": [None, 1.0]}
     pdprivacy.metadata.attach(mean, {**mean.attrs["dp"], "error": error})
@@ -964,13 +964,13 @@ def printers(shell):
 
 
 @pytest.mark.full
-def test_a_notebook_shows_marked_frames_by_their_page(shell, made, exact, held):
+def test_a_notebook_shows_marked_frames_by_their_page(shell, made, exact, guarded):
     load_ipython_extension(shell)
-    for frame in [*made.values(), *exact.values(), held.dp.query("age > 30").dp.lineage]:
+    for frame in [*made.values(), *exact.values(), guarded.dp.query("age > 30").dp.lineage]:
         assert html_of(shell, frame) == frame.dp._repr_html_()
 
 
-def test_all_other_frames_are_shown_as_before(shell, made, held, survey):
+def test_all_other_frames_are_shown_as_before(shell, made, guarded, survey):
     class Own(pd.DataFrame):
         def _repr_html_(self):
             return "own"
@@ -978,16 +978,16 @@ def test_all_other_frames_are_shown_as_before(shell, made, held, survey):
     changed = made["crosstab"].assign(raw=1)
     others = [
         survey,
-        held,
+        guarded,
         survey["age"],
         made["mean"] * 2,
         changed,
         Own(survey),
         pd.DataFrame(),
-        held["age"],
+        guarded["age"],
     ]
     others += [
-        pdprivacy.protect(survey, held.dp.domain, epsilon=1)[["age"]],
+        pdprivacy.protect(survey, guarded.dp.domain, epsilon=1)[["age"]],
         pd.Series([1], index=["_repr_html_"]),
     ]
     others += [pd.crosstab(survey["region"], survey["member"].rename("confidential"))]
@@ -1025,10 +1025,10 @@ DAMAGED = [
 
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("damage", DAMAGED, ids=range(len(DAMAGED)))
-def test_a_damaged_mark_never_fails(shell, held, damage):
+def test_a_damaged_mark_never_fails(shell, guarded, damage):
     load_ipython_extension(shell)
     formatter = shell.display_formatter.formatters["text/html"]
-    for released in (held.dp.mean("age", epsilon=1), held.dp.crosstab("region", "health", epsilon=1)):
+    for released in (guarded.dp.mean("age", epsilon=1), guarded.dp.crosstab("region", "health", epsilon=1)):
         stored = released.attrs["dp"]
         whole = (
             isinstance(damage, dict)
@@ -1062,8 +1062,8 @@ def test_a_label_that_calls_itself_html_is_escaped():
 
 
 @pytest.mark.parametrize("name", ["columns", "budget", "seeded", "dr_ha"])
-def test_of_damaged_metadata_the_field_is_named(held, name):
-    released = held.dp.mean("age", epsilon=1)
+def test_of_damaged_metadata_the_field_is_named(guarded, name):
+    released = guarded.dp.mean("age", epsilon=1)
     released.attrs["dp"][name] = 5
     assert repr(released.dp) == f"The release metadata is not that of a release: {name!r}."
     with pytest.raises(MetadataError, match=name):

@@ -43,17 +43,17 @@ def scores(
     data: tuple[Any, ...], choice: Quantile, points: Any = POINTS, scale: float = 4.0
 ) -> list[Fraction]:
     """By the definition: minus the distance of the target to the ranks of each point."""
-    held = [x for x in data if x is not None]
+    records = [x for x in data if x is not None]
     if choice.end is None:
-        target = choice.q * len(held)
+        target = choice.q * len(records)
     else:
         rank = choice.rank(scale)
-        target = Fraction(rank if choice.end == "lower" else len(held) - rank)
-    found = []
+        target = Fraction(rank if choice.end == "lower" else len(records) - rank)
+    values = []
     for point in points:
-        below, upto = sum(x < point for x in held), sum(x <= point for x in held)
-        found.append(-max(below - target, target - upto, Fraction(0)))
-    return found
+        below, upto = sum(x < point for x in records), sum(x <= point for x in records)
+        values.append(-max(below - target, target - upto, Fraction(0)))
+    return values
 
 
 PARTS = 20
@@ -78,10 +78,10 @@ CHOICES = [(q, None) for q in SHARES] + [(Fraction(0), "lower"), (ONE, "upper")]
 def tables(most: int) -> list[tuple[Any, ...]]:
     """All tables of up to so many records, in any order one; None is null."""
     values = (*POINTS, None)
-    found: list[tuple[Any, ...]] = []
+    combinations: list[tuple[Any, ...]] = []
     for size in range(most + 1):
-        found += itertools.combinations_with_replacement(values, size)
-    return found
+        combinations += itertools.combinations_with_replacement(values, size)
+    return combinations
 
 
 def pairs(most: int, neighbors: str) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
@@ -130,11 +130,11 @@ def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: Exponential
     runs, others, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
     assert others == 0
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
-    found = np.zeros(choice.candidates)
+    probabilities = np.zeros(choice.candidates)
     for start, length, weight in zip(runs.starts, runs.lengths, weights, strict=True):
         at = int(start) - choice.quantity.low
-        found[at : at + int(length)] = weight / max(int(length), 1)
-    return found / found.sum()
+        probabilities[at : at + int(length)] = weight / max(int(length), 1)
+    return probabilities / probabilities.sum()
 
 
 @pytest.mark.full(keep=2)
@@ -231,8 +231,8 @@ def test_windows_hold_their_records(data, first, width):
     column = Column("x", "float", True, 0, 10.0)
     grid = ladder(column, "quantile")
     ranks = PandasEngine(pd.DataFrame({"x": np.array(data, dtype=float)})).ranks(grid)
-    held = np.clip(np.array([x for x in data if x == x]), 0, 10)
-    steps = np.sort(np.rint((held - grid.center) / grid.grid)).astype(np.int64)
+    records = np.clip(np.array([x for x in data if x == x]), 0, 10)
+    steps = np.sort(np.rint((records - grid.center) / grid.grid)).astype(np.int64)
     assert ranks.rows == len(steps)
     window = ranks.between(first, first + width)
     inside = steps[(steps >= window.low) & (steps <= window.high)]

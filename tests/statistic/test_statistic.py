@@ -508,13 +508,13 @@ def test_random_tables_and_all_their_neighbours(seed):
         others = [*replaced, *(others + fewer if scope.filtered else [])]
     else:
         others += fewer
-    engine, *engines = (Remembered(drawn.engine(one)) for one in (table, *others))
+    engine, *engines = (Remembered(drawn.engine(rows)) for rows in (table, *others))
     for statistic in drawn.statistics(scope):
-        one = numbers(exact(statistic, engine))
-        check_shape(statistic.parts, one)
+        values = numbers(exact(statistic, engine))
+        check_shape(statistic.parts, values)
         moved = Moved.none(statistic.parts)
         for other in engines:
-            moved.see(one, numbers(exact(statistic, other)))
+            moved.see(values, numbers(exact(statistic, other)))
         check_claims(statistic.parts, moved, (statistic, table))
 
 

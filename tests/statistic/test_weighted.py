@@ -229,9 +229,9 @@ def test_the_worst_neighbours_lose_all_of_the_charge(name, neighbors):
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_neighbours_of_a_weighted_quantile_lose_at_most_the_charge(neighbors):
     losses = []
-    for others, one, other in [((0,), 0, 2), ((2, 2), 0, 3), ((0, 2), 2, 0), ((5, 3), 1, 6)]:
-        rows = [[*others, one], [*others, other] if neighbors == "replace_one" else [*others]]
-        frames = [UNIVERSE.take(one).reset_index(drop=True) for one in rows]
+    for others, first, other in [((0,), 0, 2), ((2, 2), 0, 3), ((0, 2), 2, 0), ((5, 3), 1, 6)]:
+        rows = [[*others, first], [*others, other] if neighbors == "replace_one" else [*others]]
+        frames = [UNIVERSE.take(taken).reset_index(drop=True) for taken in rows]
         private = [protected(frame, neighbors=neighbors, on_invalid="clip") for frame in frames]
         for q in (0.5, "1/3", 0.9):
             loss = loss_of(*private, lambda dp, q=q: dp.quantile("x", q, weights="w", epsilon=1, rng=1))
@@ -682,9 +682,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("neighbors", BOTH)
-@pytest.mark.parametrize("place", range(len(BAD)))
-def test_invalid_weights_are_refused_before_a_charge(place, neighbors):
-    call, kind, message = BAD[place]
+@pytest.mark.parametrize("position", range(len(BAD)))
+def test_invalid_weights_are_refused_before_a_charge(position, neighbors):
+    call, kind, message = BAD[position]
     private = protected(UNIVERSE.take([0, 3]).reset_index(drop=True), neighbors=neighbors)
     with pytest.raises(kind, match=message):
         call(private.dp)

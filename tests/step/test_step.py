@@ -1422,7 +1422,7 @@ async def _later(private):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "message"),
     [
         ({"budget": 1}, ArgumentError, "unexpected keyword argument 'budget'"),
         ({"epsilom": 1}, ArgumentError, "unexpected keyword argument 'epsilom'"),
@@ -1439,8 +1439,8 @@ async def _later(private):
         ({"body": lambda private, release_id: None}, ParameterError, "no 'release_id'"),
     ],
 )
-def test_invalid_steps_are_refused_where_they_are_defined(pipeline, options, error, told):
-    with pytest.raises(error, match=told):
+def test_invalid_steps_are_refused_where_they_are_defined(pipeline, options, error, message):
+    with pytest.raises(error, match=message):
         pipeline.step(**options)
 
 

@@ -113,20 +113,20 @@ NAMES = st.one_of(
     st.tuples(st.integers(0, 3), st.text("ab", max_size=1)),
 )
 AXES = {
-    "texts": lambda n: pd.Index([f'a,"{place}"\n|' for place in range(n)]),
+    "texts": lambda n: pd.Index([f'a,"{turn}"\n|' for turn in range(n)]),
     "range": lambda n: pd.RangeIndex(3, 3 + 2 * n, 2),
     "whole numbers": lambda n: pd.Index(range(n, 0, -1)),
-    "floats": lambda n: pd.Index([0.1 * place for place in range(n)]),
+    "floats": lambda n: pd.Index([0.1 * turn for turn in range(n)]),
     "truth": lambda n: pd.Index([True, False, None][:n] if n < 4 else range(n), dtype=object),
     "categories": lambda n: pd.CategoricalIndex(
-        [f"c{n - place}" for place in range(n)], [f"c{place}" for place in range(n + 2, -1, -1)], ordered=True
+        [f"c{n - turn}" for turn in range(n)], [f"c{turn}" for turn in range(n + 2, -1, -1)], ordered=True
     ),
     "unordered numbers": lambda n: pd.CategoricalIndex(range(n)),
     "intervals": lambda n: pd.interval_range(0, n, n, closed="left"),
     "days": lambda n: pd.date_range("2024-02-28", periods=n, freq="D", tz="Europe/Berlin"),
     "months": lambda n: pd.period_range("2024-11", periods=n, freq="M"),
     "hours": lambda n: pd.timedelta_range("1h", periods=n, freq="h"),
-    "pairs": lambda n: pd.Index([(place, "x") for place in range(n)], tupleize_cols=False),
+    "pairs": lambda n: pd.Index([(turn, "x") for turn in range(n)], tupleize_cols=False),
     "levels": lambda n: pd.MultiIndex.from_arrays(
         [[None, *"abcdefgh"[: n - 1]], pd.interval_range(0, n, n), pd.Categorical(range(n))]
     ),
@@ -155,8 +155,8 @@ def released(draw):
 @pytest.mark.full
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @given(released())
-def test_a_release_of_any_shape_is_read_as_it_was(tmp_path_factory, suffix, one):
-    same(saved(one, tmp_path_factory.mktemp("any") / f"r{suffix}"), one)
+def test_a_release_of_any_shape_is_read_as_it_was(tmp_path_factory, suffix, release):
+    same(saved(release, tmp_path_factory.mktemp("any") / f"r{suffix}"), release)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

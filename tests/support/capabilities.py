@@ -229,13 +229,13 @@ def computed(engine: str, ways: tuple[str, ...] = tuple(WAYS)) -> dict[Cell, str
         for verb, call in VERBS.items():
             for way in ways:
                 if way == "step":
-                    place = Path(folder) / verb
-                    place.mkdir()
+                    path = Path(folder) / verb
+                    path.mkdir()
                     frame = frame_of(engine, setting_of(verb))
                     schema = DATED if setting_of(verb) == "dates" else DOMAIN
                     outcomes[verb, way, engine] = _outcome(
-                        lambda place=place, call=call, frame=frame, schema=schema: _stepped(
-                            frame, schema, str(place), call
+                        lambda path=path, call=call, frame=frame, schema=schema: _stepped(
+                            frame, schema, str(path), call
                         )
                     )
                 else:

@@ -83,18 +83,20 @@ def _recorded(release: Callable[[Any], Any], frame: Any, outcome: Recorder | Non
     return record
 
 
-def of_records(one: Recorder, other: Recorder) -> Loss:
+def of_records(single: Recorder, other: Recorder) -> Loss:
     """The loss between two records of the same release with the same outcome."""
-    assert [charge.label for charge in one.charges] == [charge.label for charge in other.charges]
-    assert one.charges == other.charges, "what is charged depends on the records"
-    assert len(one.steps) == len(other.steps), "how much noise is drawn depends on the records"
-    paid = [charge for charge in one.charges if not charge.of_group]  # groups are paid for by their partition
+    assert [charge.label for charge in single.charges] == [charge.label for charge in other.charges]
+    assert single.charges == other.charges, "what is charged depends on the records"
+    assert len(single.steps) == len(other.steps), "how much noise is drawn depends on the records"
+    paid = [
+        charge for charge in single.charges if not charge.of_group
+    ]  # groups are paid for by their partition
     epsilon = sum((charge.epsilon or Fraction(0)) * charge.count for charge in paid)
     delta = sum((charge.delta or Fraction(0)) * charge.count for charge in paid)
     pure, slack, squares = 0.0, 0.0, 0.0
     truncated: list[Truncated] = []
     discrete: list[tuple[int, float]] = []
-    for first, second in zip(one.steps, other.steps, strict=True):
+    for first, second in zip(single.steps, other.steps, strict=True):
         assert type(first) is type(second)
         if isinstance(first, Selection):
             pure += _of_selection(first, second)
@@ -106,7 +108,7 @@ def of_records(one: Recorder, other: Recorder) -> Loss:
             pure += _of_staircase(first, second)
         elif first.mechanism == "discrete_gaussian":
             moved = [abs(a - b) for a, b in zip(first.centers, second.centers, strict=True)]
-            discrete += [(one, float(first.law.parameters[0])) for one in moved if one]
+            discrete += [(single, float(first.law.parameters[0])) for single in moved if single]
         elif first.law.name == "gaussian":
             variance = float(first.law.parameters[0])
             squares += (
@@ -118,14 +120,14 @@ def of_records(one: Recorder, other: Recorder) -> Loss:
             slack += _of_rounded(first, second)
             pure += float(first.epsilon) if first.delta and first.centers != second.centers else 0.0
     if squares:
-        # independent Gaussian draws are one, with all releases of this call at its whole epsilon
+        # independent Gaussian draws are single, with all releases of this call at its whole epsilon
         slack += gaussian_delta(max(float(epsilon) - pure, 0.0), math.sqrt(squares))
     if discrete:
         slack += discrete_delta(max(float(epsilon) - pure, 0.0), discrete)
     if truncated:
         left = max(float(epsilon) - pure, 0.0)
         slack += max(
-            _truncated_delta(left, truncated), _truncated_delta(left, [one.turned for one in truncated])
+            _truncated_delta(left, truncated), _truncated_delta(left, [single.turned for single in truncated])
         )
     return Loss(pure, slack, Fraction(epsilon), Fraction(delta))
 

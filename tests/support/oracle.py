@@ -108,27 +108,28 @@ def event(entry: Event) -> str:
     return text
 
 
-def draw(one: Draw) -> str:
-    name, (first, *others) = one.law.name, one.law.parameters
+def draw(release: Draw) -> str:
+    name, (first, *others) = release.law.name, release.law.parameters
     if name == "laplace":
-        law = f"Laplace of {number(first * one.grid)}"
+        law = f"Laplace of {number(first * release.grid)}"
     elif name == "gaussian":
-        law = f"Gaussian of {number(math.sqrt(first) * float(one.grid))}"
+        law = f"Gaussian of {number(math.sqrt(first) * float(release.grid))}"
     elif name == "staircase":
-        law = " ".join(["Staircase of", *(number(part * one.grid) for part in others)])
+        law = " ".join(["Staircase of", *(number(part * release.grid) for part in others)])
     else:
-        scale = math.exp(_log(others[0]) / float(first)) * float(one.grid)
+        scale = math.exp(_log(others[0]) / float(first)) * float(release.grid)
         law = f"order {number(first)} of {number(scale)}"
-    text = f"draw {one.part!r}, weight {number(one.weight)}, l1 {one.l1}"
-    if one.l2_squared != one.l1**2:
-        text += f", l2 squared {one.l2_squared}"
-    if one.moves > 1:
-        text += f", moves {one.moves}"
-    text += f", unit {number(one.unit)}; {law} on {number(one.grid)} ({one.mechanism} {number(one.epsilon)}"
-    text += f" {number(one.delta)})" if one.delta else ")"
-    text += f" | {numbers(one.integers)}"
-    if one.below is not None and one.above is not None:
-        text += f" | within {numbers(one.below)} | {numbers(one.above)}"
+    text = f"draw {release.part!r}, weight {number(release.weight)}, l1 {release.l1}"
+    if release.l2_squared != release.l1**2:
+        text += f", l2 squared {release.l2_squared}"
+    if release.moves > 1:
+        text += f", moves {release.moves}"
+    text += f", unit {number(release.unit)}; {law} on {number(release.grid)}"
+    text += f" ({release.mechanism} {number(release.epsilon)}"
+    text += f" {number(release.delta)})" if release.delta else ")"
+    text += f" | {numbers(release.integers)}"
+    if release.below is not None and release.above is not None:
+        text += f" | within {numbers(release.below)} | {numbers(release.above)}"
     return text
 
 

@@ -40,12 +40,12 @@ RELEASES: Mapping[str, Callable[[Any], Any]] = {
 """By name, of a protected frame of the survey of the tests."""
 
 
-def same(one, other) -> None:
+def same(first, other) -> None:
     """The same numbers, labels, dtypes and metadata."""
-    assert type(one) is type(other)
-    check = pd.testing.assert_series_equal if isinstance(one, pd.Series) else pd.testing.assert_frame_equal
-    check(one, other, check_exact=True)
-    assert one.attrs == other.attrs
+    assert type(first) is type(other)
+    check = pd.testing.assert_series_equal if isinstance(first, pd.Series) else pd.testing.assert_frame_equal
+    check(first, other, check_exact=True)
+    assert first.attrs == other.attrs
 
 
 def released(private: ProtectedFrame) -> list[float]:

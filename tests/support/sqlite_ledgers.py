@@ -57,9 +57,9 @@ def charge(path, label: str) -> str:
 
 def labels(path) -> list[str]:
     """Return the labels of all charges of an audited ledger, sorted."""
-    found = Ledger(path).entries("s")["release"].tolist()
-    assert Ledger(path).audit().charges == len(found)
-    return sorted(found)
+    entries = Ledger(path).entries("s")["release"].tolist()
+    assert Ledger(path).audit().charges == len(entries)
+    return sorted(entries)
 
 
 class Child:

@@ -120,15 +120,17 @@ def test_target_and_epsilon_are_inverses(epsilon, rate, part):
 
 
 @given(RATIONALS, RATIONALS, SHARES, SHARES)
-def test_more_epsilon_or_a_higher_rate_costs_more(one, other, low, high):
-    one, other = sorted([one, other])
+def test_more_epsilon_or_a_higher_rate_costs_more(first, other, low, high):
+    first, other = sorted([first, other])
     low, high = sorted([low, high])
     slack = 1 + Fraction(1, 10**28)
-    least = sampling_epsilon(one, low).epsilon
+    least = sampling_epsilon(first, low).epsilon
     assert least <= sampling_epsilon(other, low).epsilon * slack
-    assert least <= sampling_epsilon(one, high).epsilon * slack
-    assert least <= one
-    assert sampling_target(one, high).epsilon <= sampling_target(one, low).epsilon * (1 + Fraction(1, 10**19))
+    assert least <= sampling_epsilon(first, high).epsilon * slack
+    assert least <= first
+    assert sampling_target(first, high).epsilon <= sampling_target(first, low).epsilon * (
+        1 + Fraction(1, 10**19)
+    )
 
 
 def test_tiny_epsilons_are_the_rate_times_epsilon():
@@ -420,8 +422,8 @@ def test_floors_are_the_maximum_over_p_at_epsilon_zero():
 
 
 @given(LEVELS, CHANCES, CHANCES)
-def test_epsilons_are_never_below_a_dense_search(epsilon, one, other):
-    m, M = sorted([one, other])
+def test_epsilons_are_never_below_a_dense_search(epsilon, first, other):
+    m, M = sorted([first, other])
     actual = outlier_epsilon(epsilon, m, M)
     best = searched(float(epsilon), float(m), float(M))
     if m < M:
@@ -492,12 +494,12 @@ def test_equal_chances_are_poisson_sampling(epsilon, m):
 
 
 @given(LEVELS, LEVELS, CHANCES, CHANCES)
-def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(one, other, low, high):
+def test_more_epsilon_costs_more_and_poisson_sampling_is_the_least(first, other, low, high):
     low, high = sorted([low, high])
-    one, other = sorted([one, other])
-    cost = outlier_epsilon(one, low, high)
+    first, other = sorted([first, other])
+    cost = outlier_epsilon(first, low, high)
     assert cost <= outlier_epsilon(other, low, high)
-    assert cost >= sampling_epsilon(one, 1 - low).epsilon
+    assert cost >= sampling_epsilon(first, 1 - low).epsilon
 
 
 @given(LEVELS, CHANCES, CHANCES)

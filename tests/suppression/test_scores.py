@@ -262,9 +262,9 @@ def test_no_records_have_no_scores():
 
 
 @given(ON_GRID, st.integers(1, 99), st.integers(1, 99))
-def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(values, one, other):
+def test_keep_probabilities_are_one_minus_the_mean_of_the_transformed_distances(values, column, other):
     """And off by 3 * 2**-53 at most, never above 1 - m; the distances are transformed as in Section 5.3."""
-    m, M = sorted([Fraction(one, 100), Fraction(other, 100)])
+    m, M = sorted([Fraction(column, 100), Fraction(other, 100)])
     actual = keep_probabilities(outlier_scores(np.array(values), "absolute", (0, 10)), m, M)
     for kept, score in zip(actual.tolist(), exact(values, 0, 10), strict=True):
         assert abs(Fraction(kept) - (1 - m - (M - m) * score)) <= 3 * U

@@ -157,9 +157,9 @@ def _merged_rows(rows: Sequence[SpentBar], most: int) -> list[SpentBar]:
         return joined
     order = np.argsort([-row.amount for row in joined], kind="stable")
     large, rest = sorted(order[: most - 1].tolist()), order[most - 1 :]
-    charges = sum(joined[place].charges for place in rest)
-    others = SpentBar(f"{charges} others", _sum([joined[place].amount for place in rest]), charges)
-    return [*(joined[place] for place in large), others]
+    charges = sum(joined[row].charges for row in rest)
+    others = SpentBar(f"{charges} others", _sum([joined[row].amount for row in rest]), charges)
+    return [*(joined[row] for row in large), others]
 
 
 def _sum(amounts: Sequence[float]) -> float:

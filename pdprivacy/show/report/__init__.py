@@ -197,13 +197,13 @@ TRY = 'pdprivacy.report({"mean age": mean, "risk by region": table}, path="repor
 class ReportedRelease:
     """A release, checked: its numbers are those that were released, and its metadata are readable.
 
-    ``name``: its name in the report. ``place``: 1, 2, 3, ... in the report. ``alike``: the name of an earlier
-    release with equal metadata.
+    ``name``: its name in the report. ``number``: 1, 2, 3, ... in the report. ``alike``: the name of an
+    earlier release with equal metadata.
     """
 
     view: View
     name: str = ""
-    place: int = 0
+    number: int = 0
     alike: str | None = None
 
     @property
@@ -270,14 +270,14 @@ def collect(given: Any, edition: Edition) -> Collected:
 
 
 def _of(release: ReportedRelease, name: str | None, before: Sequence[ReportedRelease]) -> ReportedRelease:
-    """Return the release with its place and a unique name."""
+    """Return the release with its number and a unique name."""
     alike = next((earlier.name for earlier in before if earlier.facts == release.facts), None)
     base = name if name is not None else release.view.title
     names = {earlier.name for earlier in before}
     unique, number = base, 2
     while unique in names:
         unique, number = f"{base} ({number})", number + 1
-    return replace(release, name=unique, place=len(before) + 1, alike=alike)
+    return replace(release, name=unique, number=len(before) + 1, alike=alike)
 
 
 def _objects_with_names(releases: Any) -> list[tuple[str, str | None, Any]]:

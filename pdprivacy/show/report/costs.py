@@ -231,7 +231,7 @@ def _by_budget(
 ) -> Total:
     """Return what the budget counted, plus what it is not known to have paid."""
     used = payments(releases, charges.entries)
-    outside = tuple(release for release in releases if release.place not in used)
+    outside = tuple(release for release in releases if release.number not in used)
     terms, spent = account.terms, account.spent
     limit = "Limit of the budget"
     if isinstance(terms.total, ZCDP):
@@ -273,7 +273,7 @@ def payments(releases: Sequence[ReportedRelease], entries: Sequence[Entry]) -> d
     for release in releases:
         number = release.facts.budget.get("charge") or 0
         if 0 < number <= len(entries) and entries[number - 1].id == release.facts.budget.get("charge_id"):
-            numbers[release.place] = number
+            numbers[release.number] = number
     return numbers
 
 

@@ -180,7 +180,7 @@ class Contents:
         """Return the charges of the budget."""
         entries = () if self.charges is None else self.charges.entries
         paid: dict[int, list[str]] = {}
-        names = {release.place: release.name for release in self.releases}
+        names = {release.number: release.name for release in self.releases}
         for position, number in payments(self.releases, entries).items():
             paid.setdefault(number, []).append(names[position])
         risks = accumulate((entry.dr_ha or 0.0 for entry in entries[:MOST_ROWS]), max)
@@ -346,7 +346,7 @@ def _numbers(view: View) -> tuple[list[list[str]], list[list[str]], list[list[tu
 
 def release_table(release: ReportedRelease) -> Table:
     """Return the released numbers with their margins of error, side by side or one per row."""
-    view, caption = release.view, f"{release.place}. {release.view.title}, as released"
+    view, caption = release.view, f"{release.number}. {release.view.title}, as released"
     frame, series = view.table, isinstance(view.released, pd.Series)
     heads = _names(frame.index, "of" if series or view.selected else "row")
     keys, tops, pairs = _numbers(view)

@@ -221,7 +221,7 @@ def test_numbers_are_written_as_at_the_prompt(private, release):
     released = release(private.dp)
     words = re.sub(" +", " ", repr(released.dp).replace(" ± ", "±"))
     ax = laid(released)
-    texts = [one.get_text() for part in (ax, *ax.child_axes) for one in part.texts if one.get_text()]
+    texts = [artist.get_text() for part in (ax, *ax.child_axes) for artist in part.texts if artist.get_text()]
     numbers = [text.replace(" ± ", "±") for text in texts if re.match(r"^-?[\d,.]+( ±|$)", text)]
     assert len(numbers) == released.size
     for number in numbers:

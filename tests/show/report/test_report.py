@@ -257,8 +257,8 @@ def test_a_large_epsilon_is_called_loose():
 
 @given(st.fractions(Fraction(1, 10**15), 10**8), st.integers(1, 9))
 def test_costs_are_rounded_up_and_what_is_left_down(number, digits):
-    told = Fraction(cost(number, digits))
-    assert number <= told <= number * (1 + Fraction(10) ** (1 - digits))
+    shown = Fraction(cost(number, digits))
+    assert number <= shown <= number * (1 + Fraction(10) ** (1 - digits))
     left = Fraction(remaining(number, digits))
     assert number * (1 - Fraction(10) ** (1 - digits)) <= left <= number
 

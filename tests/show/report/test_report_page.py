@@ -233,7 +233,7 @@ def test_the_mark_of_the_curator_stays_in_sight(reports, look):
 @pytest.fixture(scope="module")
 def printed(reports, browser) -> dict[str, list[str]]:
     """The text of each page of paper; also that all are A4."""
-    found = {}
+    pages = {}
     for edition, path in reports.items():
         page = browser.new_page()
         page.goto(path.as_uri())
@@ -241,8 +241,8 @@ def printed(reports, browser) -> dict[str, list[str]]:
         page.close()
         for sheet in sheets:
             assert [float(sheet.mediabox.width), float(sheet.mediabox.height)] == pytest.approx(A4, abs=1)
-        found[edition] = [sheet.extract_text() for sheet in sheets]
-    return found
+        pages[edition] = [sheet.extract_text() for sheet in sheets]
+    return pages
 
 
 @every_page
