@@ -111,7 +111,9 @@ def moved_down(number: Decimal) -> Fraction:
 
 
 def float_up(number: Fraction) -> float:
-    """Return the next float not below ``number``, as it is and as it prints; infinite past all floats.
+    """Return the float that prints as ``number``, or the next one above it; infinite past all floats.
+
+    A float is read as the decimal that it prints: 0.1 is one tenth.
 
     >>> float_up(Fraction(1, 10)), float_up(Fraction(1, 3))
     (0.1, 0.33333333333333337)
@@ -128,7 +130,7 @@ def float_up(number: Fraction) -> float:
 
 
 def float_down(number: Fraction) -> float:
-    """Return the next float not above ``number``, as it is and as it prints.
+    """Return the float that prints as ``number``, or the next one below it.
 
     >>> float_down(Fraction(1, 10)), float_down(Fraction(1, 3))
     (0.1, 0.3333333333333333)

@@ -121,6 +121,11 @@ class Budget:
                 "pass the budget itself, as budget=, to every protection of the same data; other "
                 'processes share a budget in a ledger: budget=pdprivacy.Ledger("budget.db").',
             )
+        if self._check is not None:
+            raise BudgetError(
+                "The budget of a step cannot be copied or pickled: the copy would pay for any release.",
+                "use the frame that the step was given.",
+            )
         return Budget.of, (self._book,)
 
     @property

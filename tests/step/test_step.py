@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import inspect
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -686,7 +688,13 @@ def test_the_budget_pays_for_nothing_else(pipeline, ages):
         )
         return other.dp.mean("age", epsilon=0.5)
 
-    for body in (charging, protecting):
+    def copying(private):
+        copy.copy(private.dp.budget).charge(pdprivacy.Pure(0.5), "something")
+
+    def pickling(private):
+        pickle.loads(pickle.dumps(private.dp.budget)).charge(pdprivacy.Pure(0.5), "something")
+
+    for body in (charging, protecting, copying, pickling):
         with pytest.raises(BudgetError):
             pipeline.step(body)(ages, release_id="a")
         assert pipeline.charged == []
