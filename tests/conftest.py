@@ -73,19 +73,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line("Tests marked 'full' were left out. 'pytest --full' runs all tests.")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Look for no garbage while tests are collected, and later for less: what was imported stays."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(10_000, 20, 20)
-
-
 def covering(items: list[pytest.Item], number: int) -> set[pytest.Item]:
     """Choose parameters of a test: each time those with most values, then pairs of values, not yet chosen."""
     features = {}
