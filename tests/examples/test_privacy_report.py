@@ -58,7 +58,7 @@ def test_the_public_page_says_the_cost_and_holds_no_exact_count(run):
 def test_the_curators_page_says_all(run):
     text = shown(run[0] / "curator.html")
     assert "CONFIDENTIAL: curator's edition, not for publication" in text
-    assert "count where (age >= 60)" in text
+    assert "Count where (age >= 60)" in text
     assert "8,802" in text
     assert "no fault found in" in text
 

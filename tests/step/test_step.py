@@ -642,6 +642,9 @@ ARGUMENTS = {
     "suppress_outliers": (("age", 0.1, 0.2), {}),
     "remaining": ((), {}),
     "quality": ((), {}),
+    "homogeneity": (("age", "health"), {}),
+    "choose_epsilon": (("age", "health"), {"max_risk": 0.4}),
+    "repeated_risk": (([{"by": "age", "sensitive": "health", "epsilon": 1}],), {}),
 }
 
 
