@@ -166,7 +166,7 @@ NOTEBOOK = [
     ("private.dp.unique('region')", UnknownNameError, COUNTS, None),
     ("private.dp.value_count('region')", UnknownNameError, COUNTS, None),
     ("private.dp.pivot(df)", UnknownNameError, TABLE, None),
-    ("private.dp.head()", UnstableStepError, 'private.query("age >= 30")', None),
+    ("private.dp.head()", UnstableStepError, 'private.query("age <= 90")', None),
     ("private.dp.drop_duplicates()", UnstableStepError, "df.dp.protect(..., unit=..., max_rows=1)", PROTECT),
     ("df.dp.verify()", MetadataError, "df.dp.protect(...).dp.mean(...)", f"{MEAN}.dp.verify()"),
 ]
