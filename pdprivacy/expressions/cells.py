@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -321,3 +322,10 @@ def clipped_dates(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     moved[outside] = dates.as_unit(index.unit).array
     series: Any = pd.Series(moved, index=values.index)
     return series.astype(cells_before.dtype) if isinstance(cells_before.dtype, pd.ArrowDtype) else series  # type: ignore[no-any-return]
+
+
+def as_compared(constant: Any, column: Column) -> Any:
+    """Return a constant as cells are compared with it: of a float column, the double nearest to an integer."""
+    if column.kind != "float" or abs(constant) > sys.float_info.max or float(constant) == constant:
+        return constant
+    return float(constant)

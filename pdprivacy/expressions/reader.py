@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from pdprivacy.domain import Column, Domain, undeclared
 from pdprivacy.errors import ParameterError, QueryError
 from pdprivacy.expressions import arithmetic
 from pdprivacy.expressions.arithmetic import OPERATIONS, Term
+from pdprivacy.expressions.cells import as_compared
 from pdprivacy.expressions.conditions import (
     ORDERINGS,
     BooleanOperation,
@@ -170,12 +170,6 @@ METHODS = {"clip": ("lower", "upper"), "fillna": ("value",)}
 """Methods of a column or of arithmetic, and the constants that they take."""
 
 
-def _as_compared(constant: int | float) -> int | float:
-    """Return a constant as cells are compared with it, which are doubles: an integer is the nearest one."""
-    double = float(constant) if abs(constant) <= sys.float_info.max else constant
-    return constant if double == constant else double
-
-
 class ExpressionReader:
     """One pass over one expression: from its syntax to a `Node`, a `Condition` or a `Term`.
 
@@ -324,8 +318,7 @@ class ExpressionReader:
     def _undeclared(self, name: Hashable) -> QueryError:
         others = [label for label in self.domain.names if not isinstance(label, str)]
         error = undeclared(self.domain, name)
-        message, hint = error.message, error.hint
-        written = str(name).replace(" ", "")
+        message, hint, written = error.message, error.hint, str(name).replace(" ", "")
         matches = [label for label in others if written in (repr(label).replace(" ", ""), str(label))]
         related = matches or [label for label in others if isinstance(label, tuple) and name in label]
         if not related:
@@ -350,8 +343,7 @@ class ExpressionReader:
                     f"column {name!r} of kind {column.kind!r} cannot be compared with {value!r}.",
                     "True and False are its constants" if column.kind == "boolean" else None,
                 )
-        if column.kind == "float":
-            constants = tuple(map(_as_compared, constants))
+        constants = tuple(as_compared(value, column) for value in constants)
         if symbol in ORDERINGS:
             if column.kind in ("boolean", "category"):
                 raise QueryError(
