@@ -325,7 +325,7 @@ def clipped_dates(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
 
 
 def as_compared(constant: Any, column: Column) -> Any:
-    """Return a constant as cells are compared with it: of a float column, the double nearest to an integer."""
+    """Return a constant as cells are compared with it: for floats, the double nearest to an integer."""
     if column.kind != "float" or abs(constant) > sys.float_info.max or float(constant) == constant:
         return constant
     return float(constant)
