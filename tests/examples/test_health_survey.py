@@ -393,7 +393,7 @@ def test_several_releases_share_the_budget(study, monkeypatch):
     monkeypatch.setattr(study, "PROCEDURES", {name: recorded(name) for name in study.PROCEDURES})
     study.proportion_study(2, (50,), np.random.default_rng(1), study.Progress(1))
     assert len(spent) == 4 * 3
-    for budgets in spent.values():  # for each epsilon full release of all of it, and five of a fifth
+    for budgets in spent.values():  # for each epsilon one release of all of it, and five of a fifth
         tenth, half, full = Fraction(1, 10), Fraction(1, 2), Fraction(1)
         assert budgets == [part for whole in (tenth, half, full) for part in (whole, *[whole / 5] * 5)]
 

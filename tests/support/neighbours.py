@@ -120,7 +120,7 @@ def of_records(single: Recorder, other: Recorder) -> Loss:
             slack += _of_rounded(first, second)
             pure += float(first.epsilon) if first.delta and first.centers != second.centers else 0.0
     if squares:
-        # independent Gaussian draws are single, with all releases of this call at its whole epsilon
+        # independent Gaussian draws are one, with all releases of this call at its whole epsilon
         slack += gaussian_delta(max(float(epsilon) - pure, 0.0), math.sqrt(squares))
     if discrete:
         slack += discrete_delta(max(float(epsilon) - pure, 0.0), discrete)

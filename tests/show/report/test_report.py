@@ -116,6 +116,11 @@ def test_a_row_per_number_with_its_half_width(released, name):
     np.testing.assert_allclose(errors, half, rtol=0.151)
 
 
+def test_margins_of_error_are_explained(private):
+    text = page(private.dp.mean("age", epsilon=1)).text
+    assert "Each ± is a 95 % margin of error of one number, of the noise alone." in text
+
+
 @pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", ["means", "by group", "margins", "shares", "median", "description"])
 def test_numbers_are_written_as_in_a_notebook(released, name):
