@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import is_encodable
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
@@ -227,7 +228,7 @@ def refuse_unstorable(domain: Domain) -> None:
     """
     for column in domain.columns:
         for label in column.categories or ():
-            if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+            if isinstance(label, str) and not is_encodable(label):
                 raise DeclarationError(
                     f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
                 )

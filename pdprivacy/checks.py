@@ -281,6 +281,11 @@ def has_hash(value: object) -> bool:
     return True
 
 
+def is_encodable(text: str) -> bool:
+    """Return whether UTF-8 can hold a text, which has no surrogates then."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def plain(value: Any) -> Any:
     """Return a numpy number, truth value or string as the Python one, and everything else as it is."""
     return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
@@ -301,6 +306,6 @@ def label(value: Any, subject: str) -> Any:
         or getattr(constant, "confidential", False) is True
     ):
         raise ParameterError(f"{subject} must be a label (got {kind(value)}).")
-    if isinstance(constant, str) and any("\ud800" <= sign <= "\udfff" for sign in constant):
+    if isinstance(constant, str) and not is_encodable(constant):
         raise ParameterError(f"{subject} must be encodable text (got {kind(value)}).")
     return constant

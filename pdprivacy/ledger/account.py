@@ -280,7 +280,7 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """A hash of this charge alone: charges of other budgets and ledgers have other ids."""
+        """A hash of number, label, mechanism and time, which tells charges of all budgets apart."""
         text = repr((self.number, self.label, self.mechanism, _stamp(self.time)))
         return blake2b(text.encode(), digest_size=8).hexdigest()
 

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdprivacy.checks import one_of, pair
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import next_down
+from pdprivacy.intervals import INT64, Interval
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.show.progress import shown
 from pdprivacy.suppression.amplification import check_spread
@@ -174,7 +175,7 @@ def _discrete(values: ArrayLike) -> Floats:
     n = len(array)
     if array.dtype.kind in "biu" and n:
         least, most = int(array.min()), int(array.max())
-        if most - least < 2 * n + BLOCK and -(2**63) <= least <= most < 2**63:
+        if most - least < 2 * n + BLOCK and Interval(least, most).within(INT64):
             codes = array.astype(np.int64, copy=False)
             if least:
                 codes = codes - least
