@@ -1,6 +1,7 @@
 """Units of records, and the choice of the records of a unit to keep.
 
-Equal names are one unit, whatever type the column stores them in.
+Equal names are one unit, whatever type the column stores them in. A column of objects must hold names of one
+type: a reader that works in pieces leaves 7 in one piece and "7" in the next, and one unit would be two.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy import noise
+from pdprivacy.cell_types import NUMBERS, cell_type_name
 from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.expressions.cells import dense, nulls
 from pdprivacy.types import Integers, Mask
@@ -43,11 +45,12 @@ NAMES = (
 def unit_codes(names: pd.Series[Any]) -> Integers:
     """Return the unit of each record as a number from 0, and -1 for a null.
 
-    Two records belong to one unit if their names are equal: ``0.0`` and ``-0.0``; ``1``, ``1.0`` and ``True``
-    among objects; categories and dictionary entries that repeat a name. Every engine whose records are read
-    by pandas or Arrow calls this function; Polars, DuckDB and Spark group by the same equality.
+    Two records belong to one unit if their names are equal: ``0.0`` and ``-0.0``; ``Decimal("1.0")`` and
+    ``Decimal("1.00")``; categories and dictionary entries that repeat a name. Every engine whose records are
+    read by pandas or Arrow calls this function; Polars, DuckDB and Spark group by the same equality.
 
-    Raises InvalidDataError for cells that cannot be names, such as lists.
+    Raises InvalidDataError for cells that cannot be names, such as lists; for objects of several types; and
+    for floats that may each stand for several integers.
 
     >>> unit_codes(pd.Series([0.0, -0.0, None, 2.5])).tolist()
     [0, 0, -1, 1]
@@ -56,7 +59,7 @@ def unit_codes(names: pd.Series[Any]) -> Integers:
     if isinstance(dtype, pd.SparseDtype):
         return unit_codes(dense(names))
     if isinstance(dtype, pd.CategoricalDtype):
-        codes = unit_codes(pd.Series(dtype.categories))
+        codes = unit_codes(pd.Series(dtype.categories, name=names.name))
         return np.append(codes, -1)[names.cat.codes.to_numpy()]
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
         return unit_codes(_decoded(names))
@@ -64,11 +67,11 @@ def unit_codes(names: pd.Series[Any]) -> Integers:
         return _of_objects(names)
     if dtype.kind in "biuf":
         return _of_numbers(names)
-    if dtype.kind == "c" or isinstance(dtype, pd.IntervalDtype):
-        raise _no_names()
+    if dtype.kind == "c" or isinstance(dtype, pd.IntervalDtype) or "arrow.json" in str(dtype):
+        raise no_names()
     with contextlib.suppress(Exception):  # whatever pandas or Arrow raise for lists and the like
         return np.asarray(pd.factorize(names)[0], dtype=np.int64)
-    raise _no_names()
+    raise no_names()
 
 
 def lowest_of_each(units: Integers, keys: NDArray[Any], most: int) -> Integers:
@@ -88,6 +91,8 @@ def _of_numbers(names: pd.Series[Any]) -> Integers:
     """Return the codes of numbers, compared by NumPy because Arrow tells a negative zero from a positive."""
     gone = nulls(names)
     array = filled(names)
+    if array.dtype.kind == "f":
+        _refuse_rounded(array, names.name)
     # pandas would convert wider floats to doubles
     codes = np.unique(array, return_inverse=True)[1] if array.dtype.kind == "f" else pd.factorize(array)[0]
     return np.where(gone, -1, codes)
@@ -111,12 +116,43 @@ def _of_objects(names: pd.Series[Any]) -> Integers:
         gone = None
     blank = (type(None), type(pd.NA), type(pd.NaT))
     if gone is None or not all(issubclass(kind, NAMES) or kind in blank for kind in kinds):
-        raise _no_names()
+        raise no_names()
+    _refuse_several_types(cells[~gone], names.name)
     if any(issubclass(kind, _TIMES) for kind in kinds):
         cells = _comparable(cells)
     code_of: dict[Any, int] = {}
     codes = np.fromiter((code_of.setdefault(cell, len(code_of)) for cell in cells), np.int64, len(cells))
     return np.where(gone, -1, codes)
+
+
+def _refuse_several_types(cells: NDArray[np.object_], name: Hashable) -> None:
+    """Refuse names of several types: they may be one unit's, and a piece with a null rounds its integers."""
+    kinds = set(map(type, cells))
+    # such cells may be of several types although they are of one class, or of one type and several classes
+    varied = len(kinds) > 1 or any(issubclass(kind, (*_TIMES, pd.Period)) for kind in kinds)
+    types = set(map(_name_type, cells)) if varied else set()
+    if len(types) > 1:
+        raise InvalidDataError(
+            f"The column of the unit holds names of several types ({', '.join(sorted(types))}), so that one "
+            "unit may have several names.",
+            read_as_text(name),
+        )
+    for kind in kinds:
+        if issubclass(kind, float | np.floating):
+            dtype = np.float64 if issubclass(kind, float) else kind
+            _refuse_rounded(np.fromiter(cells, dtype=dtype, count=len(cells)), name)
+
+
+def _name_type(cell: Any) -> str:
+    """Return the type of a name, finer than that of other cells: integers, floats and decimals are three."""
+    if isinstance(cell, pd.Period):
+        return f"periods of {cell.freqstr}"
+    kind = cell_type_name(cell)
+    if kind != NUMBERS:
+        return kind
+    if isinstance(cell, numbers.Integral):
+        return "integers"
+    return "floats" if isinstance(cell, float) else type(cell).__name__  # float32(0.1) differs from 0.1
 
 
 _TIMES = (np.datetime64, np.timedelta64, datetime.datetime)
@@ -139,17 +175,38 @@ def _comparable(cells: NDArray[np.object_]) -> NDArray[np.object_]:
 
     with contextlib.suppress(ValueError, OverflowError):  # a time outside the range of Python
         return np.fromiter(map(comparable, cells), dtype=object, count=len(cells))
-    raise _no_names()
+    raise no_names()
 
 
 def _decoded(names: pd.Series[Any]) -> pd.Series[Any]:
     """Return the entries of an Arrow dictionary column, which may repeat a name or be null."""
     chunks = names.array.__arrow_array__()
-    return pd.Series(pd.arrays.ArrowExtensionArray(chunks.cast(chunks.type.value_type)))
+    return pd.Series(pd.arrays.ArrowExtensionArray(chunks.cast(chunks.type.value_type)), name=names.name)
 
 
-def _no_names() -> InvalidDataError:
+def no_names() -> InvalidDataError:
+    """Return the error for cells that cannot be names."""
     return InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
+
+
+def rounded_names(name: Hashable) -> InvalidDataError:
+    """Return the error for floats that may each stand for several integers."""
+    return InvalidDataError(
+        "The column of the unit holds floats that may stand for several integers each.",
+        f'read it as integers or as text: pd.read_csv(PATH, dtype={{{name!r}: "Int64"}}).',
+    )
+
+
+def read_as_text(name: Hashable) -> str:
+    """Return the hint for names of several types."""
+    return f"read it as text: pd.read_csv(PATH, dtype={{{name!r}: str}})."
+
+
+def _refuse_rounded(floats: NDArray[Any], name: Hashable) -> None:
+    """Refuse floats that may each stand for several integers: a null in a column of integers makes floats."""
+    sizes = np.abs(floats)
+    if bool((np.isfinite(sizes) & (sizes >= 2.0 ** (np.finfo(sizes.dtype).nmant + 1))).any()):
+        raise rounded_names(name)
 
 
 def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
@@ -159,7 +216,6 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "The schema leaves the column of the unit out.",
             'declare it, or strict=False in place of "filter".',
         )
-    _refuse_rounded_names(frame[unit])
     codes = unit_codes(frame[unit])
     if (codes < 0).any():
         raise InvalidDataError(
@@ -167,18 +223,6 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "leave such records out before df.dp.protect(...), or give each a name of its own.",
         )
     return codes
-
-
-def _refuse_rounded_names(names: pd.Series[Any]) -> None:
-    """Refuse floats that may each stand for several integers: a null in a column of integers makes floats."""
-    if names.dtype.kind != "f":
-        return
-    numbers = np.abs(filled(dense(names) if isinstance(names.dtype, pd.SparseDtype) else names))
-    if bool((np.isfinite(numbers) & (numbers >= 2.0 ** (np.finfo(numbers.dtype).nmant + 1))).any()):
-        raise InvalidDataError(
-            "The column of the unit holds floats that may stand for several integers each.",
-            f'read it as integers or as text: pd.read_csv(PATH, dtype={{{names.name!r}: "Int64"}}).',
-        )
 
 
 def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pdprivacy.errors import EngineError, MissingExtraError, ParameterError
+from pdprivacy.errors import EngineError, InvalidDataError, MissingExtraError, ParameterError
 
 # ---------------------------------------------------------------- Spark
 
@@ -204,8 +204,8 @@ def run_guarded(task: str, engine: str, action: Callable[[], Found]) -> Found:
     """
     try:
         return action()
-    except EngineError as error:  # our own
-        failure = error
+    except (EngineError, InvalidDataError) as error:  # our own
+        failure: EngineError | InvalidDataError = error
     except Exception as error:
         failure = EngineError(
             f"{engine} failed to compute {task} ({type(error).__name__}).",

@@ -15,8 +15,16 @@ from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine.pandas_engine import bin_shift, bins_around
+from pdprivacy.engine.unit_codes import no_names
 from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
-from pdprivacy.engine_narwhals.engines import in_partitions, narwhals, narwhals_frame, open_frame, run_guarded
+from pdprivacy.engine_narwhals.engines import (
+    in_partitions,
+    narwhals,
+    narwhals_frame,
+    open_frame,
+    quoted_for_duckdb,
+    run_guarded,
+)
 from pdprivacy.engine_narwhals.native_frames import (
     ArrowPieces,
     Piecewise,
@@ -27,6 +35,7 @@ from pdprivacy.engine_narwhals.native_frames import (
     each_of_polars,
     excess,
     in_own_memory,
+    mixed_type,
     streamed,
     then,
 )
@@ -338,15 +347,28 @@ class EngineFrame:
         added = [column.name for column in step.made if column.name not in self.names]
         return replace(self, frame=frame, names=(*self.names, *added))
 
+    def check_unit(self, unit: Hashable) -> None:
+        """Refuse a column of the unit by its type, before any record is read.
+
+        Raises InvalidDataError for cells that cannot be names, and where each cell has a type of its own.
+        """
+        library = narwhals()
+        kind = open_frame(self.frame)[2][unit]
+        if isinstance(kind, library.List | library.Array | library.Struct | library.Object):
+            raise no_names()
+        mixed = mixed_type(self.frame, self.engine, unit)
+        if mixed is not None:
+            raise InvalidDataError(
+                f"The column of the unit holds {mixed}, whose cells have a type each, so that one unit may "
+                "have several names.",
+                _as_text(unit, mixed),
+            )
+
     def excess(self, unit: Hashable, most: int) -> int:
         """Return the records beyond a number of records of their unit.
 
         Raises InvalidDataError for records of nobody.
         """
-        read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
-        kind = open_frame(read)[2][unit]
-        if isinstance(kind, narwhals().List | narwhals().Array | narwhals().Struct):
-            raise InvalidDataError("The column of the unit must hold names: text, numbers or dates.")
         over, nobody = run_guarded(
             "the records of each unit", self.engine, lambda: excess(self.frame, self.engine, unit, most)
         )
@@ -366,6 +388,16 @@ class EngineFrame:
             lambda: bounded(self.frame, self.engine, unit, most, key),
         )
         return replace(self, frame=frame)
+
+
+def _as_text(name: Hashable, mixed: str) -> str:
+    """Return code that makes text of a column whose cells have a type each."""
+    column = quoted_for_duckdb(name)
+    texts = {"JSON": f"{column} ->> '$'", "VARIANT": f"{column}::VARCHAR", "UNION": f"{column}::VARCHAR"}
+    if mixed not in texts:
+        return "read it as text."
+    replaced = f"* REPLACE ({texts[mixed]} AS {column})"
+    return f"make it text: relation.project({replaced!r})."
 
 
 # ---------------------------------------------------------------- ranks

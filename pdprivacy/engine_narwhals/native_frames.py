@@ -23,7 +23,7 @@ from pdprivacy import noise
 from pdprivacy.domain import Column
 from pdprivacy.engine import Columns
 from pdprivacy.engine.blocks import LARGEST
-from pdprivacy.engine.unit_codes import filled, lowest_of_each, unit_codes
+from pdprivacy.engine.unit_codes import filled, lowest_of_each, rounded_names, unit_codes
 from pdprivacy.engine_narwhals.engines import (
     in_partitions,
     narwhals,
@@ -432,27 +432,55 @@ def _whole(numbers: NDArray[Any]) -> Integers:
 # ---------------------------------------------------------------- records of each unit
 
 
+MIXED = ("JSON", "VARIANT", "UNION", "extension<arrow.json>", "sparse_union", "dense_union")
+"""Beginnings of the native names of types whose cells have a type each."""
+
+
+def mixed_type(frame: Any, engine: str, name: Hashable) -> str | None:
+    """Return the type of a column whose cells have a type each, such as JSON; None for all others."""
+    native = ""
+    if engine == "DuckDB":
+        native = str(frame.types[frame.columns.index(name)])
+    elif engine == "PyArrow":
+        native = str(frame.schema.field(name).type)
+    return next((kind for kind in MIXED if native.startswith(kind)), None)
+
+
 def excess(frame: Any, engine: str, unit: Hashable, most: int) -> tuple[int, int]:
-    """Return the records beyond ``most`` of their unit, and the number of records without a unit."""
+    """Return the records beyond ``most`` of their unit, and the number of records without a unit.
+
+    Raises InvalidDataError for floats that may each stand for several integers.
+    """
     if engine == "Dask":
         parts = in_partitions(_gather_units(frame[[unit]], unit), lambda part: [part.to_native()[unit]])
         crowds = [_excess_of_units(units, most) for units in parts]
         return sum(over for over, _ in crowds), sum(nobody for _, nobody in crowds)
     if engine == "PyArrow":
-        return _excess_of_units(_of_arrow(frame.column(unit)), most)
+        return _excess_of_units(_of_arrow(frame.column(unit), unit), most)
     library = narwhals()
     read = narwhals_frame(frame.relation() if isinstance(frame, ArrowPieces) else frame)
     name = library.col(unit)
-    gone = name.is_null()
-    if read.collect_schema()[unit].is_float():
+    kind = read.collect_schema()[unit]
+    gone, rounded = name.is_null(), library.lit(False)
+    if kind.is_float():
         gone = gone | name.is_nan()
-    sizes = read.select(unit=name, gone=gone).group_by("unit", "gone").agg(rows=library.len())
+        size = name.cast(library.Float64).abs()
+        first = 2.0 ** (FRACTIONS.get(str(kind), 52) + 1)
+        rounded = ~gone & (size >= first) & (size < float("inf"))
+    sizes = read.select(unit=name, gone=gone, rounded=rounded)
+    sizes = sizes.group_by("unit", "gone", "rounded").agg(rows=library.len())
     rows = library.col("rows").cast(library.Int64)
     over = library.when(rows > most).then(rows - most).otherwise(0)
-    nobody = library.when(library.col("gone")).then(1).otherwise(0)
-    total = sizes.select(over=over.sum(), nobody=nobody.sum())
+    flags = {name: library.when(library.col(name)).then(1).otherwise(0).sum() for name in ("gone", "rounded")}
+    total = sizes.select(over=over.sum(), **flags)
     total = total.collect() if isinstance(total, library.LazyFrame) else total
-    return int(total["over"][0] or 0), int(total["nobody"][0] or 0)
+    if total["rounded"][0]:
+        raise rounded_names(unit)
+    return int(total["over"][0] or 0), int(total["gone"][0] or 0)
+
+
+FRACTIONS = {"Float16": 10, "Float32": 23}
+"""Binary digits of the fraction in floats that are not doubles."""
 
 
 def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
@@ -495,13 +523,13 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         result = _gather_units(frame, unit).map_partitions(_lowest_hashes, unit, most, key, meta=frame._meta)
         # planned once: each query reads all columns, and planning a shuffle takes longer than most of them
         return result.optimize()
-    units = unit_codes(_of_arrow(frame.column(unit)))
+    units = unit_codes(_of_arrow(frame.column(unit), unit))
     return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
 
 
-def _of_arrow(names: Any) -> pd.Series[Any]:
+def _of_arrow(names: Any, unit: Hashable) -> pd.Series[Any]:
     """A column of Arrow without a detour over the types of NumPy, which hold fewer names."""
-    return pd.Series(pd.arrays.ArrowExtensionArray(names))
+    return pd.Series(pd.arrays.ArrowExtensionArray(names), name=unit)
 
 
 def _lowest_hashes(frame: pd.DataFrame, unit: Hashable, most: int, key: int) -> pd.DataFrame:
@@ -540,16 +568,16 @@ def _hashes(cells: pd.Series[Any]) -> Words:
 def _gather_units(frame: Any, unit: Hashable) -> Any:
     """A Dask frame with all records of a unit in one partition."""
     hash_column = f"place_{uuid.uuid4().hex}"
-    kind = str(frame._meta[unit].dtype)
+    kind = frame._meta[unit].dtype
     meta = frame._meta.assign(**{hash_column: np.zeros(0, dtype=np.uint64)})
     placed = frame.map_partitions(_with_unit_hash, unit, hash_column, kind, meta=meta)
     return placed.shuffle(on=hash_column)[list(frame.columns)]
 
 
-def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, hash_column: str, kind: str) -> pd.DataFrame:
+def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, hash_column: str, kind: Any) -> pd.DataFrame:
     """A partition with a number for each unit, equal where units are, whatever else it holds."""
     units = frame[unit]
-    if str(units.dtype) != kind:
+    if not _is_of_kind(units.dtype, kind):
         # 1 and 1.0 would be two units
         raise EngineError(
             "A partition of Dask has the column of the unit in another type.",
@@ -564,6 +592,18 @@ def _with_unit_hash(frame: pd.DataFrame, unit: Hashable, hash_column: str, kind:
             "give it a type, such as int64 or str",
         )
     return frame.assign(**{hash_column: _hashes(units)})
+
+
+def _is_of_kind(dtype: Any, declared: Any) -> bool:
+    """Return whether the names of a partition are of the type that Dask says, texts in any categories."""
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return str(dtype) == str(declared)
+    if not isinstance(declared, pd.CategoricalDtype):
+        return False
+    labels, known = dtype.categories, declared.categories
+    if known.dtype.kind == "O":  # also where Dask does not know the categories
+        return len(labels) == 0 or labels.inferred_type == "string"
+    return bool(labels.dtype == known.dtype)
 
 
 def _excess_of_units(units: pd.Series[Any], most: int) -> tuple[int, int]:

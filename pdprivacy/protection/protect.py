@@ -355,6 +355,8 @@ def _of_engine(
     _warn_of_unchecked(frame.engine, schema)
     names = list(domain)
     units = [] if arguments.unit is None or arguments.unit in names else [arguments.unit]
+    if arguments.unit is not None:
+        frame.check_unit(arguments.unit)
     source = frame.select([*names, *units]).in_own_memory()
     source.check(domain)
     source = _source_with_date_numbers(source, domain)

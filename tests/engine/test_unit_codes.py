@@ -7,6 +7,8 @@ count before noise is 2: any other number says that one person was several, or t
 from __future__ import annotations
 
 import datetime as dt
+import math
+import uuid
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -68,9 +70,21 @@ PANDAS: dict[str, pd.Series] = {
     "object of texts": objects(*twice("ann", "bob")),
     "object of texts that end alike in C": objects(*twice("ann", "ann\0")),
     "object of a lone surrogate": objects(*twice("\ud800", repr("\ud800"))),
-    "object of equal numbers": objects(1, 1.0, True, np.float32(1), Decimal("1.00"), 2),
-    "object of zeros": objects(0.0, -0.0, 0, False, Decimal("-0"), "0"),
-    "object of days": objects(*twice(NIGHT.date(), NIGHT.replace(tzinfo=None))),
+    "object of equal integers": objects(1, np.int64(1), np.uint8(1), 1, np.uint64(1), 2),
+    "object of large integers": objects(*twice(10**30, 10**30 + 1)),
+    "object of zeros": objects(0.0, -0.0, np.float64(0), np.float64(-0.0), 0.0, 0.5),
+    "object of equal decimals": objects(
+        Decimal(1), Decimal("1.00"), Decimal("1.0"), *[Decimal(1)] * 2, Decimal(2)
+    ),
+    "object of days": objects(*twice(NIGHT.date(), LATER.date() + dt.timedelta(days=1))),
+    "object of durations": objects(
+        dt.timedelta(1),
+        pd.Timedelta(1, "D"),
+        np.timedelta64(1, "D"),
+        np.timedelta64(24, "h"),
+        dt.timedelta(1),
+        dt.timedelta(2),
+    ),
     "object of instants": objects(
         NIGHT, NIGHT.astimezone(YORK), pd.Timestamp(NIGHT), NIGHT, pd.Timestamp(NIGHT).tz_convert(YORK), LATER
     ),
@@ -188,7 +202,7 @@ def test_a_record_of_nobody_is_refused_in_every_column_of_pandas(name):
         objects((1, float("nan")), (1, float("nan"))),
         objects(1j, 1j),
         objects(object(), "CANARY"),
-        objects(dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14))), "CANARY"),
+        objects(*[dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14)))] * 2),
         pd.Series([1j, 1j]),
         pd.Series(pd.IntervalIndex.from_tuples([(0, 1), (0, 1)])),
         arrow([[1], [1]]),
@@ -199,6 +213,89 @@ def test_cells_without_a_dependable_equality_are_no_names(cells):
     with pytest.raises(errors.InvalidDataError, match="must hold names") as refusal:
         count(pd.DataFrame({"who": cells, "flag": True}))
     assert "CANARY" not in str(refusal.value)
+
+
+MIXED: dict[str, list[Any]] = {
+    "integers and text": [7, "7"],
+    "integers and floats": [7, 7.0],
+    "integers of NumPy and floats": [np.int64(7), np.float64(7)],
+    "integers and truth values": [1, True],
+    "floats and truth values": [1.0, np.True_],
+    "text and truth values": ["True", True],
+    "bytes and text": [b"7", "7"],
+    "decimals and integers": [Decimal(7), 7],
+    "floats and decimals": [0.5, Decimal("0.5")],
+    "floats of two widths": [0.1, np.float32(0.1)],
+    "days and times": [NIGHT.date(), NIGHT.replace(hour=0, minute=0, tzinfo=None)],
+    "times and instants": [NIGHT.replace(tzinfo=None), NIGHT],
+    "days and text": [NIGHT.date(), "2024-11-03"],
+    "identifiers and text": [uuid.UUID(int=7), str(uuid.UUID(int=7))],
+    "months and days": [pd.Period("2024-11", "M"), pd.Period("2024-11-01", "D")],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "categories"),
+    [(name, False) for name in MIXED] + [(name, True) for name in MIXED if "text" in name],
+)
+def test_names_of_several_types_are_refused_because_they_may_be_one_unit(name, categories):
+    """A reader that works in pieces leaves 7 in one piece and "7" in the next."""
+    for cells in (MIXED[name], [None, *reversed(MIXED[name])]):
+        names = pd.Series(pd.Categorical(objects(*cells))) if categories else objects(*cells)
+        budget = pdprivacy.Budget(epsilon=1)
+        with pytest.raises(errors.InvalidDataError, match="several types") as refusal:
+            pd.DataFrame({"who": names, "flag": True}).dp.protect(FLAG, budget=budget, unit="who", max_rows=1)
+        assert budget.unit is None
+        assert "dtype={'who': str}" in str(refusal.value)
+        assert "2024" not in str(refusal.value)
+
+
+def test_a_large_file_that_is_read_in_pieces_is_refused_until_its_names_are_read_as_text(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("who,flag\n" + "".join(f"{row % 150_000},True\n" for row in range(400_000)) + "A7,True\n")
+    with pytest.warns(pd.errors.DtypeWarning):
+        frame = pd.read_csv(path)
+    with pytest.raises(errors.InvalidDataError, match="several types"):
+        count(frame)
+    assert count(pd.read_csv(path, dtype={"who": str})) == 150_001
+
+
+DUCKDB_MIXED = ["'7'::json|'\"7\"'::json", "7::union(n int, s varchar)|'7'::union(n int, s varchar)"]
+
+
+@pytest.mark.parametrize("cells", [*DUCKDB_MIXED, "7::variant|'7'::variant"])
+def test_a_column_of_duckdb_whose_cells_have_a_type_each_is_refused_with_a_conversion(cells):
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    if "variant" in cells and duckdb.__version__.startswith("1."):
+        pytest.skip("this DuckDB has no variants")
+    first, second = cells.split("|")
+    relation = duckdb.sql(f"select true as flag, {first} as who union all select true, {second}")
+    with pytest.raises(errors.InvalidDataError, match="whose cells have a type each") as refusal:
+        count(relation)
+    hint = str(refusal.value).partition("make it text: relation.")[2].removesuffix(".")
+    assert count(eval(f"relation.{hint}", {"relation": relation})) == 1
+
+
+def test_columns_of_arrow_and_polars_whose_cells_have_a_type_each_are_refused():
+    pl = pytest.importorskip("polars", reason="Polars is not installed")
+    union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([7, 7]), pa.array(["7", "7"])])
+    with pytest.raises(errors.InvalidDataError, match="whose cells have a type each"):
+        count(pa.table({"who": union, "flag": [True, True]}))
+    with pytest.raises(errors.InvalidDataError, match="must hold names"):
+        count(pl.DataFrame({"who": pl.Series([7, "7"], dtype=pl.Object), "flag": [True, True]}))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_partitions_of_dask_with_categories_of_several_types_are_refused(known):
+    dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    from dask import delayed
+
+    parts = [pd.DataFrame({"flag": [True], "who": pd.Categorical([name])}) for name in (7, "7")]
+    meta = parts[0].iloc[:0]
+    meta = meta if known else dd.utils.clear_known_categories(meta, ["who"])
+    frame = dd.from_delayed(list(map(delayed, parts)), meta=meta, verify_meta=False)
+    with pytest.raises(errors.EngineError, match="in another type"):
+        count(frame)
 
 
 def test_names_that_are_clipped_to_one_bound_are_two_units():
@@ -247,3 +344,24 @@ def test_floats_that_stand_for_several_integers_are_no_names(kind):
     assert (
         frame.dp.protect(FLAG, epsilon=EXACT, unit="person", max_rows=1).dp.count(epsilon=EXACT).iloc[0] == 3
     )
+
+
+@pytest.mark.full(keep=8)
+@pytest.mark.parametrize("engine", [*ENGINES, "objects", "categories"])
+@pytest.mark.parametrize("kind", ["double", "float", "dictionary"])
+def test_floats_that_stand_for_several_integers_are_no_names_on_any_engine(engine, kind):
+    first = 2.0**24 if kind == "float" else 2.0**53
+    for names, kept in (([first, first, 3], None), ([first - 1, math.inf, 0.5], 3)):
+        stored = dictionary(names) if kind == "dictionary" else pa.array(names, kind)
+        frame = pa.table({"flag": [True] * 3, "who": stored})
+        if engine in ("objects", "categories"):
+            floats = np.array(names, np.float32 if kind == "float" else np.float64)
+            who = objects(*floats) if engine == "objects" else pd.Categorical(floats)
+            frame = pd.DataFrame({"flag": True, "who": who})
+        else:
+            frame = frame_of(engine, frame)
+        if kept is None:
+            with pytest.raises(errors.InvalidDataError, match="floats that may stand for several integers"):
+                count(frame)
+        else:
+            assert count(frame) == kept
