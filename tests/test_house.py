@@ -390,7 +390,7 @@ TOPICS = {
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
     "mechanism": {"bounded_accuracy", "bounded_privacy", "in_releases"},
     "noise": {"bounded"},
-    "protection": {"constants", "earlier_columns", "own_hints", "refused_names", "units"},
+    "protection": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "release": {"failures_after_charge", "neighbours", "one_person", "random_calls"},
     "releases": {"bounding", "describe", "spending"},
     "schema": {"dates"},

@@ -34,16 +34,20 @@ from pdprivacy.expressions.regions import bits
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """A syntax tree; ``names`` are the labels of the columns that stand in it under placeholders."""
+    """A syntax tree; ``names``: the labels of columns that stand in it under other names.
+
+    ``placeholders``: whether these names replace names in backticks.
+    """
 
     text: str
     node: ast.expr
     names: Mapping[str, Hashable]
+    placeholders: bool = False
 
     def show(self, node: ast.AST) -> str:
         """A part of the expression, with names as they were written."""
         text = ast.unparse(node)
-        for key, name in self.names.items():
+        for key, name in self.names.items() if self.placeholders else ():
             text = text.replace(key, f"`{name}`")
         return text
 
@@ -69,7 +73,7 @@ def read_syntax(text: str, subject: str, shape: str) -> Syntax:
                 f"'&' and '|' bind differently in Python and in DataFrame.query in the {subject} {text!r}.",
                 "write 'and' and 'or', or put every comparison in parentheses: (...) & (...)",
             )
-    return Syntax(text, node, names)
+    return Syntax(text, node, names, placeholders=True)
 
 
 def _parsed(python: str) -> ast.expr | None:

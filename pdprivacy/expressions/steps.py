@@ -234,7 +234,7 @@ def dropna(domain: Domain, subset: object = None, how: str = "any") -> Transform
         looked_at = [column for column in domain.columns if column.role != "identifier"]
     else:
         looked_at = [own(domain[name], "dropna") for name in names(domain, subset, "dropna")]
-    text = call("dropna", subset=subset, how=None if how == "any" else how)
+    text = call("dropna", subset=plain_list(subset), how=None if how == "any" else how)
     possible = [column for column in looked_at if column.nullable]
     if not possible or (how == "all" and len(possible) < len(looked_at)):
         return Transform(text, domain)
@@ -286,7 +286,7 @@ def clip(domain: Domain, lower: Any = None, upper: Any = None, *, columns: Any =
         for name in domain
         if name in lows or name in highs
     ]
-    text = call("clip", lower=shown(lower), upper=shown(upper), columns=columns)
+    text = call("clip", lower=shown(lower), upper=shown(upper), columns=plain_list(columns))
     return Transform.of(text, domain, *nodes)
 
 
@@ -363,6 +363,11 @@ def fillna(domain: Domain, value: Any) -> Transform:
 
 
 # ---------------------------------------------------------------- constants
+
+
+def plain_list(columns: Any) -> Any:
+    """Columns as a person writes them: pandas prints a long Index in part."""
+    return list(columns) if isinstance(columns, pd.Index) else columns
 
 
 def shown(value: Any) -> Any:

@@ -358,6 +358,8 @@ class ProtectedColumn(Opaque):
                 f"'values' must be a list of plain Python values (got {kind(values)}).",
                 f"{self._source_text()}.isin([VALUE, ...])",
             )
+        if isinstance(values, set | frozenset):  # in an order that is the same in every process
+            values = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
         listed = ast.List([self._operand(value) for value in values])
         return self._condition(ast.Compare(self._node, [ast.In()], [listed]))
 

@@ -450,11 +450,12 @@ def divide(
     """A protected frame of the records of each declared label of a column, each with a budget of its own."""
     labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
     parts = _parts(protected, column, len(labels))
+    name = protected.written.get(column.name, column.name)
     groups = {}
     for (records, units), label in zip(parts, labels, strict=True):
         budget = purse()
         budget.bind(protected.unit)
-        condition = f"{column.name} is {label!r}"
+        condition = f"{name} is {label!r}"
         groups[label] = ProtectedFrame(
             replace(
                 protected,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,7 +16,7 @@ from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import is_float, refuse_rounded
-from pdprivacy.checks import check_name, flag, one_of, printable, whole
+from pdprivacy.checks import check_name, flag, one_of, plain, printable, whole
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, survey, valid_records
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
@@ -437,11 +438,16 @@ def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
     return most
 
 
+_TYPED = re.compile(r"(str|int|float|tuple|date|datetime|Timestamp|datetime64|timedelta64) ")
+"""The beginning of the text of a label that is not a string, and of a string that could be taken for one."""
+
+
 def _name_of(unit: Any) -> str | None:
     """The label of the column of the unit as text, another one for each label."""
-    if unit is None or isinstance(unit, str):
-        return unit if unit is None else printable(unit)
-    if not isinstance(unit, int | float | tuple | date | np.generic) or isinstance(unit, bool):
+    unit = plain(unit)
+    if unit is None or (isinstance(unit, str) and unit.isprintable() and not _TYPED.match(unit)):
+        return unit
+    if not isinstance(unit, str | int | float | tuple | date | np.generic) or isinstance(unit, bool):
         raise ParameterError(
             f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
         )

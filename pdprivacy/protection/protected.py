@@ -6,6 +6,7 @@ import contextlib
 import copy
 import keyword
 import operator
+import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
@@ -142,20 +143,24 @@ class Protected:
 
     @cached_property
     def names(self) -> dict[str, Hashable]:
-        """The names, in backticks, by which an expression has labels that are not Python names."""
+        """The labels that are not Python names, by the text of each in an expression.
+
+        A string stands in backticks, as in `DataFrame.query`; any other label as ``private[1]``. So no two
+        labels have the same text.
+        """
         names: dict[str, Hashable] = {}
         for label in self.domain:
-            if isinstance(label, str) and label.isidentifier() and not keyword.iskeyword(label):
+            if is_python_name(label):
                 continue
-            key = f"`{label if isinstance(label, str) else repr(label)}`"
-            while key in names:
+            key = f"`{label}`" if isinstance(label, str) and "`" not in label else f"private[{label!r}]"
+            while key in names:  # objects that print alike
                 key += "'"
             names[key] = label
         return names
 
     @cached_property
     def written(self) -> dict[Hashable, str]:
-        """The name in backticks of each label that has one."""
+        """The text of each label that is not a Python name."""
         return {label: key for key, label in self.names.items()}
 
     def keeps(self, names: Iterable[Hashable], earlier: Protected) -> bool:
@@ -256,6 +261,16 @@ def lineage(protected: Protected) -> pd.DataFrame:
             "cost": np.array(["epsilon" if step.law is None else step.law for step in steps], dtype=object),
         },
         index=pd.RangeIndex(1, len(steps) + 1),
+    )
+
+
+def is_python_name(label: Hashable) -> bool:
+    """Return whether a label is a name of Python, in the spelling that Python reads it in."""
+    return (
+        isinstance(label, str)
+        and label.isidentifier()
+        and not keyword.iskeyword(label)
+        and unicodedata.is_normalized("NFKC", label)
     )
 
 

@@ -327,7 +327,9 @@ def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> di
 # ---------------------------------------------------------------- calls and arguments as text
 
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
-_SCALARS = (*_DATES, UUID, PurePath, bytes, pd.Interval, pd.Period)
+_SCALARS = (*_DATES, UUID, PurePath, bytes, bytearray)
+_PRINTED = (range, pd.Interval, pd.Period)
+"""Types whose ``str`` leaves out a part of the value, or takes as long as the value is."""
 _ARRAYS = (np.ndarray, pd.Index, pd.Series)
 MOST_DIGITS = 1000
 """The longest number that is written as a decimal or fraction."""
@@ -338,13 +340,16 @@ SEED = "rng"
 def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
     """Return a value as text: the same for 1, 1.0 and ``Fraction(1)``, another for a list and a tuple.
 
-    ``name``: of the argument, for errors. ``arrays``: whether an array or Series is taken as a list.
+    The order of a mapping counts, since an answer may have its rows in that order.
+
+    ``name``: of the argument, for errors. ``arrays``: whether an array or Series is taken as a list; a Series
+    with labels of its own as a list of pairs.
 
     Raises ParameterError for a frame, a number made of confidential counts, and any other object that has no
     text of its own.
 
     >>> text_of({"b": [0.5, None], "a": ("x", True)}, "by")
-    '{"a": ("x", True), "b": [1/2, None]}'
+    '{"b": [1/2, None], "a": ("x", True)}'
     """
     if isinstance(value, Confidential):
         raise ParameterError(f"{name!r} is written down, and this number was made of confidential counts.")
@@ -353,7 +358,7 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         value = value.item()
     if isinstance(value, Enum):
-        return f"{type(value).__qualname__}.{value.name}"
+        return f"{type(value).__qualname__}.{value.name}({text_of(value.value, name, arrays=arrays)})"
     if value is None or value is pd.NA or isinstance(value, bool):
         return str(value)
     if isinstance(value, str):
@@ -362,11 +367,11 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
         return _number(value)
     if isinstance(value, _SCALARS):
         return f"{type(value).__qualname__} {json.dumps(str(value))}"
+    if isinstance(value, _PRINTED):
+        return repr(value)
     if isinstance(value, Mapping):
-        pairs = sorted(
-            (text_of(key, name), text_of(item, name, arrays=arrays)) for key, item in value.items()
-        )
-        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+        pairs = (f"{text_of(key, name)}: {text_of(item, name, arrays=arrays)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, set | frozenset):
         return f"set({', '.join(sorted(text_of(item, name, arrays=arrays) for item in value))})"
     listed = isinstance(value, Sequence) or (arrays and isinstance(value, _ARRAYS))
@@ -376,10 +381,16 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
             f"(got {type(value).__name__}).",
             "pass text, numbers, dates, lists or mappings of them; data is the first argument of a step.",
         )
-    parts = [text_of(item, name, arrays=arrays) for item in value]
+    items = value.items() if isinstance(value, pd.Series) and not _counts_rows(value.index) else value
+    parts = [text_of(item, name, arrays=arrays) for item in items]
     if isinstance(value, tuple):
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     return f"[{', '.join(parts)}]"
+
+
+def _counts_rows(index: pd.Index[Any]) -> bool:
+    """Return whether an index is 0, 1, 2 and so on."""
+    return index.equals(pd.RangeIndex(len(index)))
 
 
 def _number(value: float | Decimal | Rational) -> str:

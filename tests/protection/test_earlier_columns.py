@@ -240,7 +240,6 @@ def test_columns_of_unrelated_later_and_changed_frames_are_refused():
 
 @pytest.mark.parametrize("label", ["`1`", "1"])
 def test_labels_of_one_text_are_not_confused(label):
-    """Names in backticks depend on the other columns."""
     domain = Domain((Column(1, "integer", lower=-1, upper=10), Column("1", "integer", lower=-1, upper=10)))
     private = pd.DataFrame([[1, 8], [8, 1]], columns=pd.Index([1, "1"], dtype=object)).dp.protect(
         domain, epsilon=1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from uuid import UUID
@@ -14,8 +16,21 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pdprivacy import releases
+from pdprivacy.releases.batches import VERBS
 from pdprivacy.step.keeper import text_of
 from tests.support.labels import SCALARS
+
+
+class Region(Enum):
+    NORTH = "north"
+
+
+class North(Enum):
+    NORTH = "the north"
+
+
+North.__qualname__ = "Region"  # as it is called after its value was changed
 
 
 def test_texts_tell_what_differs_and_nothing_else():
@@ -24,7 +39,7 @@ def test_texts_tell_what_differs_and_nothing_else():
         (0.1, Decimal("0.1"), Fraction(1, 10), np.float64(0.1)),
         ("a", np.str_("a")),
         ([1, 2], [1.0, 2]),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1, "b": 2}, {"a": 1.0, "b": 2}),
         ({1, 2}, frozenset({2, 1})),
     ]
     seen = set()
@@ -36,7 +51,9 @@ def test_texts_tell_what_differs_and_nothing_else():
         True, None, "1", "1/10", 2, (1, 2), [[1], 2], ["1", 2], {"a": "1", "b": 2}, "", " ", '"a"', "a, b",
         ["a", "b"], ["a, b"], datetime.date(2026, 5, 1), "2026-05-01", math.inf, -math.inf, b"a", Path("a"),
         10**5000, 10**5001, Decimal("1e999999"), UUID(int=1), pd.Timestamp("2026-05-01"), [], (), {}, set(),
-        [None], (1,),
+        [None], (1,), {"b": 2, "a": 1}, {1: 0, "1": 0}, {"1": 0, 1: 0}, {(1,): 0}, {"(1,)": 0}, {True: 0},
+        {"True": 0}, {datetime.date(2026, 5, 1): 0}, {"2026-05-01": 0}, bytearray(b"a"), [97], range(3),
+        pd.Period("2026", "Y-DEC"), pd.Period("2026", "Y-JUN"), pd.Interval(0, 1), Region.NORTH, North.NORTH,
     ]  # fmt: skip
     texts = [text_of(value, "x") for value in other]
     assert len(set(texts)) == len(texts)
@@ -47,6 +64,18 @@ def test_texts_tell_what_differs_and_nothing_else():
         == "[1, 2]"
     )
     assert text_of(np.array(0.5), "x", arrays=True) == "1/2"
+    labelled = [pd.Series([1, 2], index=labels) for labels in (list("ab"), list("ba"), ["1", "2"], [1, 2])]
+    assert len({text_of(series, "x", arrays=True) for series in [*labelled, pd.Series([1, 2])]}) == 5
+
+
+def test_a_long_range_is_written_at_once():
+    assert text_of(range(10**12), "x") != text_of(range(10**12 + 1), "x")
+
+
+def test_no_argument_of_a_release_is_taken_for_what_a_request_adds():
+    added = {"release", "after", "declaration", "neighbors", "function"}
+    for verb in map(str, VERBS):
+        assert added.isdisjoint(inspect.signature(getattr(releases, verb)).parameters), verb
 
 
 @given(

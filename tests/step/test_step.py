@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -407,11 +409,49 @@ def test_equal_arguments_written_otherwise_repeat_the_step(pipeline, ages):
     options = {"epsilon": 2, "delta": 0, "neighbors": "add_remove"}
     first = pipeline.step(body, **options)(ages, 0.5, split={"a": 1, "b": 2}, release_id="a")
     repeated = pipeline.step(body, epsilon=Fraction(2), delta=0.0)(
-        ages, epsilon=Decimal("0.5"), split={"b": 2.0, "a": 1}, names=(), release_id="a"
+        ages, epsilon=Decimal("0.5"), split={"a": 1, "b": 2.0}, names=(), release_id="a"
     )
     same(first, repeated)
-    with pytest.raises(ChangedStepError):
-        pipeline.step(body)(ages, 0.5, split={"a": 1, "b": 2}, names=[], release_id="a")
+    for changed in ({"names": []}, {"split": {"b": 2, "a": 1}}):  # which may be the order of rows
+        with pytest.raises(ChangedStepError):
+            pipeline.step(body)(ages, 0.5, **{"split": {"a": 1, "b": 2}, **changed}, release_id="a")
+
+
+def counts(a: str, b: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    return tuple(eval(f"lambda p: {call}.dp.count(epsilon=0.5)") for call in (a, b))
+
+
+LOOK_ALIKE = {
+    "a filter by another column": counts('p.query("`1` != 3")', "p[p[1] != 3]"),
+    "a sum of columns, and a column": counts('p[p["a c"] + p["b c"] != 9]', 'p[p["a c` + `b c"] != 9]'),
+    "letters that Python reads as others": counts('p.query("ﬁ != 3")', 'p[p["ﬁ"] != 3]'),
+    "another column of a new one": counts('p.assign(x="`1` % 4")', "p.assign(x=p[1] % 4)"),
+    "the order of a mapping": tuple(
+        lambda p, names=names: p.dp.agg(dict.fromkeys(names, "mean"), epsilon=0.5) for names in ("xy", "yx")
+    ),
+}
+"""Pairs of releases that differ in a label, or in the order of a mapping."""
+
+
+@pytest.mark.parametrize("pair", LOOK_ALIKE)
+def test_the_answer_to_a_release_that_looks_alike_is_not_returned(pipeline, pair):
+    labels = [1, "1", "a c", "b c", "a c` + `b c", "ﬁ", "fi", "x", "y"]
+    schema = Domain(tuple(Column(label, "integer", lower=0, upper=9) for label in labels))
+    frame = pd.DataFrame(np.arange(90).reshape(10, 9) % 7 + 1, columns=pd.Index(labels, dtype=object))
+    releases_in_turn = list(LOOK_ALIKE[pair])
+
+    def monthly(private):
+        releases_in_turn[0](private)
+        raise RuntimeError
+
+    step = pipeline.step(monthly, schema=schema)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            step(frame, release_id="a")
+    assert pipeline.spent == 0.5
+    releases_in_turn.reverse()
+    with pytest.raises(ChangedStepError, match="'a/1' was made with another"):
+        step(frame, release_id="a")
 
 
 def test_data_declared_anew_is_not_another_step(pipeline, ages):
