@@ -54,6 +54,8 @@ PARQUET = b"PAR1"
 """The first bytes of a Parquet file."""
 BESIDE = ".dp.json"
 """The suffix of the metadata file beside a CSV file, after the name of that file."""
+MOST_TEXT = 2**27
+"""Bytes of a CSV or JSON file, unpacked."""
 
 PICKLE = 'released.dp.save("table.csv") writes such a file; pd.read_pickle(path) reads a pickle of yours.'
 TRY = 'released.dp.save("table.parquet").'
@@ -75,8 +77,9 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
     Raises
     ------
     MetadataError : the frame is no release, is made of exact counts, or was changed since it was released.
-    ParameterError : an invalid path or format, a file that cannot be written, or labels of a type that no
-        file holds. MissingExtraError : Parquet needs pyarrow (extra ``parquet``).
+    ParameterError : an invalid path or format, a file that cannot be written, labels of a type that no
+        file holds, or more than 128 MiB of CSV or JSON. MissingExtraError : Parquet needs pyarrow (extra
+        ``parquet``).
 
     >>> import pandas as pd, tempfile, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -100,6 +103,8 @@ def save(released: Any, path: str | os.PathLike[str], format: str | None = None)
     else:
         data, beside = write_csv(release)
         files = {name + BESIDE: beside, name: data}
+    if kind != "parquet" and max(map(len, files.values())) > MOST_TEXT:
+        raise ParameterError(f"The release takes more than {_most(kind)}. Nothing was written.", TRY)
     if packed:
         files[name] = gzip.compress(files[name], mtime=0)
     write_or_refuse({Path(file): data for file, data in files.items()}, TRY)
@@ -123,6 +128,9 @@ def read_release(path: str | os.PathLike[str], format: str | None = None) -> Rel
     again. ``pd.read_parquet`` reads the numbers and ``attrs["dp"]`` as well, but returns a Series as a frame
     of one column, and text for labels that are not text.
 
+    A crafted file costs no more memory than a large release: the file states the sizes of a table, which are
+    compared with its numbers before the table is made. See Raises for the limits.
+
     Parameters
     ----------
     path, format : as in ``released.dp.save``.
@@ -130,7 +138,9 @@ def read_release(path: str | os.PathLike[str], format: str | None = None) -> Rel
     Raises
     ------
     MetadataError : a file that is missing, unreadable or damaged, that holds no release, or whose numbers,
-        labels or metadata are not the saved ones; a CSV file without the file of metadata beside it.
+        labels or metadata are not the saved ones; a CSV file without the file of metadata beside it; a file
+        that is too large: more than 128 MiB of CSV or JSON, unpacked, or in Parquet more than 2 GiB of
+        numbers, or of texts.
     ParameterError : an invalid path or format. MissingExtraError : pyarrow (extra ``parquet``) is not
         installed.
 
@@ -156,16 +166,13 @@ def load(name: str, format: str | None = None) -> Released:  # noqa: A002
     kind, packed = _format(name, format)
     if kind == "parquet":
         check_pyarrow()
-    data = _contents(name)
-    if kind == "parquet" or (kind is None and data.startswith(PARQUET)):
-        return read_parquet(data, where)
+    if kind is None:
+        kind = "parquet" if _contents(name, len(PARQUET)) == PARQUET else None
     if kind is None:
         raise _unknown(name, PICKLE)
-    text, failure = attempt(lambda: gzip.decompress(data) if packed else data, OSError, EOFError, zlib.error)
-    if text is None:
-        raise MetadataError(
-            f"{where} is damaged: it cannot be unpacked ({failure}).", "restore it from a copy."
-        )
+    if kind == "parquet":
+        return read_parquet(_contents(name), where)
+    text = _text(name, where, kind, packed)
     if kind == "json":
         return read_json(text, where)
     beside = Path(name + BESIDE)
@@ -175,14 +182,40 @@ def load(name: str, format: str | None = None) -> Released:  # noqa: A002
             "numbers and no release.",
             "keep the two files together that released.dp.save wrote.",
         )
-    return read_csv(text, _contents(str(beside)), where)
+    return read_csv(text, _text(str(beside), f"The file {str(beside)!r}", "json"), where)
 
 
-def _contents(name: str) -> bytes:
-    data, failure = attempt(Path(name).read_bytes, OSError)
+def _contents(name: str, most: int = -1) -> bytes:
+    """Return the bytes of a file, or as many as these."""
+
+    def read() -> bytes:
+        with open(name, "rb") as file:
+            return file.read(most)
+
+    data, failure = attempt(read, OSError)
     if data is None:
         raise MetadataError(f"The file of the release cannot be read: {failure}.")  # and not by its name
     return data
+
+
+def _text(name: str, where: str, kind: str, packed: bool = False) -> bytes:
+    """Return the bytes of a CSV or JSON file, unpacked; MetadataError for more than `MOST_TEXT`."""
+    data = _contents(name, MOST_TEXT + 1)
+    if packed:
+        file = gzip.GzipFile(fileobj=io.BytesIO(data))
+        text, failure = attempt(partial(file.read, MOST_TEXT + 1), OSError, EOFError, zlib.error)
+        if text is None:
+            raise MetadataError(
+                f"{where} is damaged: it cannot be unpacked ({failure}).", "restore it from a copy."
+            )
+        data = text
+    if len(data) > MOST_TEXT:
+        raise MetadataError(f"{where} holds more than {_most(kind)}.", f"save it as Parquet: {TRY}")
+    return data
+
+
+def _most(kind: str) -> str:
+    return f"{MOST_TEXT // 2**20} MiB of {kind.upper()}, the limit"
 
 
 def _format(name: str, requested: Any) -> tuple[str | None, bool]:
@@ -243,7 +276,7 @@ __all__ += ["write_csv", "write_json"]
 # ---------------------------------------------------------------- Parquet
 
 LARGEST = 2**31 - 1
-"""The largest metadata of a file, in bytes."""
+"""Bytes of the metadata of a file, of its numbers and of its texts, each."""
 ATTRS = b"PANDAS_ATTRS"
 """The key under which pandas stores ``attrs`` in a file."""
 
@@ -325,11 +358,45 @@ def _frame_of(data: bytes) -> pd.DataFrame:
     """
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(io.BytesIO(data), thrift_string_size_limit=LARGEST, pre_buffer=False)
+    options = {"thrift_string_size_limit": LARGEST, "pre_buffer": False}
+    schema = parquet.ParquetFile(io.BytesIO(data), **options).schema_arrow
+    widths = {field.name: _width(field.type) for field in schema}
+    texts = [name for name, width in widths.items() if width is None]
+    # each text once, however often it is repeated
+    file = parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts, **options)
+    rows, groups = file.metadata.num_rows, range(file.metadata.num_row_groups)
+    _check_size("numbers", rows * sum(width or 0 for width in widths.values()))
+    _check_size("numbers and texts", sum(file.metadata.row_group(group).total_byte_size for group in groups))
     table = file.read(use_threads=False, use_pandas_metadata=True)
-    frame: pd.DataFrame = table.to_pandas(use_threads=False)
-    frame.attrs = json.loads((table.schema.metadata or {}).get(ATTRS, "{}"))
+    _check_size("texts", sum(_bytes_of_texts(table.column(name)) for name in texts))
+    frame: pd.DataFrame = table.cast(schema).to_pandas(use_threads=False)
+    frame.attrs = json.loads((schema.metadata or {}).get(ATTRS, "{}"))
     return frame
+
+
+def _width(dtype: Any) -> int | None:
+    """Return the bytes of a cell of an Arrow type, None of a text; ValueError for lists and the like."""
+    from pyarrow import types
+
+    dtype = getattr(dtype, "storage_type", dtype)
+    if any(is_kind(dtype) for is_kind in (types.is_string, types.is_large_string, types.is_binary)):
+        return None
+    if types.is_struct(dtype):  # an interval
+        return sum(_width(field.type) or 0 for field in dtype)
+    return 1 if types.is_null(dtype) else dtype.bit_width // 8 + 1
+
+
+def _bytes_of_texts(column: Any) -> int:
+    """Return at least the bytes that a column of repeated texts takes when they are written out."""
+    from pyarrow import compute
+
+    longest = (compute.max(compute.binary_length(chunk.dictionary)).as_py() or 0 for chunk in column.chunks)
+    return sum(length * len(chunk) for length, chunk in zip(longest, column.chunks, strict=True))
+
+
+def _check_size(kind: str, size: int) -> None:
+    if size > LARGEST:
+        raise MetadataError(f"it holds more than {(LARGEST + 1) // 2**30} GiB of {kind}, the limit")
 
 
 def read_parquet(data: bytes, where: str) -> Released:

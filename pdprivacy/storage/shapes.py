@@ -31,7 +31,9 @@ FORMAT = 1
 SHAPE = "dp_shape"
 """The name, beside "dp", of the part that files other than pickles do not hold."""
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""The errors of labels that `shape_of` did not write."""
+"""The errors of cells of a CSV file that `shape_of` did not describe."""
+MOST_EXPONENT = 1000
+"""The largest power of ten of a decimal, whose digits could fill the memory."""
 
 
 def attempt(function: Callable[[], T], *errors: type[Exception]) -> tuple[T | None, str]:
@@ -60,6 +62,16 @@ def reason(error: Exception) -> str:
 
 _NULLS: dict[str, Any] = {"NaT": pd.NaT, "NA": pd.NA}
 
+
+def _limited(label: Decimal) -> Decimal:
+    """Return a decimal; ParameterError beyond `MOST_EXPONENT`."""
+    if label.is_finite() and abs(label.adjusted()) > MOST_EXPONENT:
+        raise ParameterError(
+            f"A decimal label beyond 1e{MOST_EXPONENT} cannot be kept in a file.", "declare another label."
+        )
+    return label
+
+
 # by type, where JSON has no word for it: its name there, how it is written and how it is read
 _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     float: ("float", repr, float),  # that is not finite
@@ -69,8 +81,8 @@ _KINDS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda parts: tuple(map(from_json, parts)),
     ),
     bytes: ("bytes", bytes.hex, bytes.fromhex),
-    Decimal: ("decimal", str, Decimal),
-    Fraction: ("fraction", str, Fraction),
+    Decimal: ("decimal", lambda label: str(_limited(label)), lambda text: _limited(Decimal(text))),
+    Fraction: ("fraction", str, lambda text: Fraction(*map(int, text.split("/")))),
     UUID: ("uuid", str, UUID),
     date: ("date", date.isoformat, date.fromisoformat),
     time: ("time", time.isoformat, time.fromisoformat),
@@ -187,7 +199,8 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
 
     ``attrs``: with the shape of the release. ``columns``: its numbers, where the shape does not hold them.
     ``where``: the file, for errors. Raises MetadataError for a shape that cannot be read, that another
-    version wrote, or that was changed.
+    version wrote, or that was changed. Whoever can write a file can write its digest, so that an axis is also
+    made only of as many labels as there are numbers.
     """
     attrs = dict(attrs)
     shape: Any = attrs.pop(SHAPE, None)
@@ -197,13 +210,14 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
             f"{where} was written by another version of pdprivacy (format {file_format!r}, here {FORMAT}).",
             "read it with that version.",
         )
-    released, failure = attempt(partial(_rebuilt, columns, shape), *UNREADABLE)
-    if released is None:
-        raise MetadataError(f"{where} is damaged: its labels cannot be read ({failure}).")
-    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:
+    if shape.get("digest") != _digest(attrs.get(KEY), shape):
         raise MetadataError(
             f"{where} does not hold the metadata that were saved with the release.", "restore it from a copy."
         )
+    # whatever pandas raises for labels that `shape_of` did not write
+    released, failure = attempt(partial(_rebuilt, columns, shape), Exception)
+    if released is None:
+        raise MetadataError(f"{where} is damaged: its labels cannot be read ({failure}).")
     released.attrs = attrs
     return released  # type: ignore[no-any-return]
 
@@ -229,7 +243,7 @@ def _rebuilt(columns: Sequence[Any], shape: Json) -> Any:
     if cells is not None:
         columns = [[from_json(cell) for cell in column] for column in cells]
     each = dtypes if isinstance(dtypes, list) else [dtypes] * len(columns)
-    rows = _axis_from_json(shape["rows"])
+    rows = _axis_from_json(shape["rows"], len(columns[0]))
     series = [
         pd.Series(column, index=rows, dtype=_dtype_from_json(dtype))
         for column, dtype in zip(columns, each, strict=True)
@@ -238,7 +252,7 @@ def _rebuilt(columns: Sequence[Any], shape: Json) -> Any:
         series[0].name = from_json(shape["name"])
         return series[0]
     frame = pd.DataFrame(dict(enumerate(series)), index=rows)
-    return frame.set_axis(_axis_from_json(shape["columns"]), axis=1)
+    return frame.set_axis(_axis_from_json(shape["columns"], len(columns)), axis=1)
 
 
 def plain_labels(level: pd.Index[Any], nulls: str | None) -> Any:
@@ -268,10 +282,14 @@ def _dtype_to_json(dtype: Any) -> Any:
 
 
 def _dtype_from_json(stored: Any) -> Any:
+    """Return a dtype; ValueError for one whose cells have a length, which may be any."""
     if not isinstance(stored, dict):
-        return stored
+        dtype = pd.api.types.pandas_dtype(stored) if isinstance(stored, str) else None
+        if dtype is None or dtype.kind in "SUV":
+            raise ValueError
+        return dtype
     labels = [from_json(label) for label in stored["labels"]]
-    categories: pd.Index[Any] = pd.Index(labels, dtype=stored["dtype"], tupleize_cols=False)
+    categories: pd.Index[Any] = pd.Index(labels, dtype=_dtype_from_json(stored["dtype"]), tupleize_cols=False)
     return pd.CategoricalDtype(categories, stored["ordered"])
 
 
@@ -297,8 +315,17 @@ def _product(sizes: list[int]) -> list[Any]:
     return [grid.ravel() for grid in np.indices(sizes)]
 
 
-def _axis_from_json(stored: Json) -> pd.Index[Any]:
+def _axis_from_json(stored: Json, length: int) -> pd.Index[Any]:
+    """Return an axis of this length; ValueError, before it is made, for one of another length."""
     names = [from_json(name) for name in stored["names"]]
+    if "range" in stored:
+        lengths = {len(range(*stored["range"]))}
+    elif "codes" in stored:
+        lengths = set(map(len, stored["codes"]))
+    else:
+        lengths = {math.prod(map(len, stored["labels"]))}
+    if lengths != {length}:
+        raise ValueError
     if "range" in stored:
         start, stop, step = stored["range"]
         return pd.RangeIndex(start, stop, step, name=names[0])

@@ -44,6 +44,7 @@ from pdprivacy.ledger.book import StoredBook
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.keeper import ADMITTED, ROOM
 from pdprivacy.storage import from_bytes, to_bytes
+from pdprivacy.storage.shapes import _digest
 from tests.support import kept_ledgers
 from tests.support.released import same
 
@@ -1384,6 +1385,10 @@ def test_a_file_that_is_no_release_is_told(tmp_path, private):
     data, _ = to_bytes(private.dp.mean("age", epsilon=1))
     frame = pd.read_parquet(io.BytesIO(data))
     frame.attrs["dp_shape"]["rows"] = {"names": [None]}
+    frame.to_parquet(path)
+    with pytest.raises(MetadataError, match="does not hold the metadata that were saved"):
+        pdprivacy.read_release(path)
+    frame.attrs["dp_shape"]["digest"] = _digest(frame.attrs["dp"], frame.attrs["dp_shape"])
     frame.to_parquet(path)
     with pytest.raises(MetadataError, match=r"its labels cannot be read \(KeyError\)"):
         pdprivacy.read_release(path)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import csv
 import datetime
+import gzip
 import io
 import itertools
 import json
 import math
 import os
+import resource
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 import pdprivacy
 from pdprivacy import Column, Domain, metadata, storage
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError
-from pdprivacy.storage import BESIDE
+from pdprivacy.storage import BESIDE, shapes
 from tests.support.released import RELEASES
 
 PARQUET = pytest.mark.skipif(find_spec("pyarrow") is None, reason="Parquet files need pyarrow")
@@ -354,6 +357,104 @@ def test_a_damaged_file_is_told_and_shows_no_cell(tmp_path, suffix, damage):
         assert "CANARY" not in refused(path, "The file of metadata beside the file .* is damaged")
 
 
+# ------------------------------------------------------------------ crafted files
+
+CRAFTED = {
+    "a product of levels": {"labels": [[0, 1]] * 31, "dtypes": ["int64"] * 31, "names": [None] * 31},
+    "a range": {"range": [0, 2**40, 1], "names": [None]},
+    "codes": {"labels": [[0], [0]], "dtypes": ["int64"] * 2, "names": [None] * 2, "codes": [[0], [0] * 9]},
+    "long texts": {"labels": [["a"]], "dtypes": ["U400000000"], "names": [None]},
+    "a dtype in a list": {"labels": [["a"]], "dtypes": [["str"]], "names": [None]},
+    "a structure": {"labels": [["a"]], "dtypes": ["(400000000,)i8"], "names": [None]},
+    "a decimal": {"labels": [[{"decimal": "1e999999999"}]], "dtypes": ["int64"], "names": [None]},
+    "a fraction": {"labels": [[{"fraction": "1e999999999"}]], "dtypes": ["object"], "names": [None]},
+}
+
+
+def within(mib, call):
+    """Run a call in a process of its own, which may take so much more memory, and five seconds."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + mib * 2**20,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 6,) * 2)
+    try:
+        call()
+        os._exit(0)
+    except BaseException:
+        os._exit(1)
+
+
+LINUX = pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm"), reason="the limits of a process are those of Linux"
+)
+
+
+@LINUX
+@pytest.mark.parametrize("digest", ["right", "wrong"])
+@pytest.mark.parametrize("axis", CRAFTED)
+def test_a_crafted_json_costs_no_memory_and_no_time(private, tmp_path, axis, digest):
+    released = private.dp.count(epsilon=1)
+    content = json.loads(storage.write_json(released))
+    content["dp_shape"]["rows"] = CRAFTED[axis]
+    if digest == "right":  # whoever writes a file can compute it
+        content["dp_shape"]["digest"] = shapes._digest(content["dp"], content["dp_shape"])
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(content))
+    words = "labels cannot be read" if digest == "right" else "does not hold the metadata"
+    assert within(512, lambda: refused(path, words)) == 0
+    assert "MemoryError" not in refused(path, words)
+
+
+@LINUX
+@pytest.mark.parametrize("suffix", [".json.gz", ".csv.gz"])
+def test_a_file_that_unpacks_to_gigabytes_is_refused(private, tmp_path, suffix):
+    path = tmp_path / f"r{suffix}"
+    private.dp.count(epsilon=1).dp.save(path)
+    start = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(start) + gzip.compress(b" " * 2**26) * 64)  # 4 GiB
+    assert path.stat().st_size < 2**23
+    assert within(512, lambda: refused(path, "holds more than 128 MiB of (JSON|CSV), the limit")) == 0
+
+
+@LINUX
+@PARQUET
+def test_a_parquet_file_of_gigabytes_is_refused_by_its_sizes(private, tmp_path, monkeypatch):
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "r.parquet"
+    released = private.dp.count(epsilon=1)
+    rows = pyarrow.array(np.zeros(2**16, dtype=np.int32))
+    texts = pyarrow.DictionaryArray.from_arrays(rows, pyarrow.array(["x" * 2**16]))
+    many = {f"n{number}": np.zeros(2**16) for number in range(16)}
+    for columns, kind in (({"text": texts}, "texts"), (many, "numbers")):
+        attrs = {storage.ATTRS: json.dumps(released.attrs)}
+        table = pyarrow.table(columns).replace_schema_metadata(attrs)
+        parquet.write_table(table, path, store_schema=False)
+        assert path.stat().st_size < 2**19
+        if kind == "numbers":  # so many would take minutes to write
+            monkeypatch.setattr(storage, "LARGEST", 2**23)
+        assert within(512, lambda kind=kind: refused(path, rf"more than .*GiB of {kind}, the limit")) == 0
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".json", ".json.gz"])
+def test_a_release_too_large_for_text_is_not_saved_as_text(private, tmp_path, monkeypatch, suffix):
+    released, path = private.dp.crosstab("region", "health", epsilon=1), tmp_path / f"r{suffix}"
+    released.dp.save(path)
+    same(pdprivacy.read_release(path), released)
+    names = sorted(tmp_path.iterdir())
+    largest = len(storage.write_json(released)) if "json" in suffix else len(storage.write_csv(released)[1])
+    monkeypatch.setattr(storage, "MOST_TEXT", largest)
+    same(saved(released, path), released)
+    monkeypatch.setattr(storage, "MOST_TEXT", largest - 1)
+    with pytest.raises(ParameterError, match=r"takes more than .* the limit\. Nothing was written\."):
+        released.dp.save(path)
+    refused(path, "holds more than")
+    assert sorted(tmp_path.iterdir()) == names
+
+
 # ------------------------------------------------------------------ what is not saved
 
 
@@ -568,14 +669,6 @@ def test_a_file_of_a_step_and_a_saved_one_are_the_same(private):
     released = private.dp.mean("age", epsilon=1)
     data, _ = pdprivacy.storage.to_bytes(released)
     same(pdprivacy.storage.from_bytes(data), released)
-
-
-def test_a_file_without_a_digest_is_read(private):
-    """As earlier versions wrote it."""
-    released = private.dp.mean("age", epsilon=1)
-    content = json.loads(storage.write_json(released))
-    del content["dp_shape"]["digest"]
-    same(storage.read_json(json.dumps(content).encode(), "The file"), released)
 
 
 def test_no_path_reaches_an_error_as_a_cell(tmp_path):
