@@ -178,13 +178,20 @@ class Metadata:
 def _labels(index: pd.Index[Any]) -> str:
     names = ["" if name is None else str(name) for name in index.names]
     cells = [
-        [
-            "" if part is None or part is pd.NA or part != part else str(part)
-            for part in (label if isinstance(label, tuple) else (label,))
-        ]
+        [_label(part) for part in (label if isinstance(label, tuple) else (label,))]
         for label in index.tolist()
     ]
     return json.dumps([names, cells])
+
+
+def _label(label: Any) -> str:
+    """Return a label as text, empty for a null.
+
+    Whole numbers beside a null may be read from a file as floats.
+    """
+    if label is None or label is pd.NA or label != label:
+        return ""
+    return str(int(label) if type(label) is float and label.is_integer() else label)
 
 
 def _numbers_of_column(column: pd.Series[Any]) -> NDArray[Any]:

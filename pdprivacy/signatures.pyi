@@ -146,10 +146,10 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -723,9 +723,10 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
@@ -985,10 +986,10 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...

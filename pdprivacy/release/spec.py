@@ -25,6 +25,7 @@ from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
 from pdprivacy.examples import EXAMPLES, Example
+from pdprivacy.intervals import INT64
 from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
@@ -398,14 +399,25 @@ def weights_of(columns: Sequence[Column], split: Split) -> tuple[Any, ...]:
 
 
 def cell_index(columns: Sequence[Column], method: str) -> pd.Index[Any]:
-    """The declared cells as an index: one level per column, the null cell last."""
-    levels = []
+    """The declared cells as an index: one level per column, the null cell last.
+
+    Whole numbers stay whole beside a null, as those of the pandas type "Int64".
+    """
+    levels: list[Any] = []
     for column in columns:
         labels = list(column.labels(method))
-        levels.append([*labels, None] if column.nullable else labels)
+        if (
+            column.nullable
+            and {int}.issuperset(map(type, labels))
+            and all(label in INT64 for label in labels)
+        ):
+            levels.append(pd.array([*labels, None], dtype="Int64"))
+        else:
+            levels.append([*labels, None] if column.nullable else labels)
     if len(columns) == 1:
         return _index_of(levels[0], columns[0].name)
-    return pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
+    index: pd.Index[Any] = pd.MultiIndex.from_product(levels, names=[column.name for column in columns])
+    return index
 
 
 def check_cells(columns: Sequence[Column], method: str) -> None:

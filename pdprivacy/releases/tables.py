@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import postprocess, risk
-from pdprivacy.checks import flag, one_of, whole
+from pdprivacy.checks import flag, instance, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, PrivacyError, got
 from pdprivacy.examples import EXAMPLES
@@ -99,6 +99,7 @@ def crosstab(
     epsilon: Rational,
     normalize: Normalize = False,
     margins: bool = False,
+    margins_name: str = "All",
     constraint: Constraint | None = None,
     branching: int = 2,
     weights: Hashable | None = None,
@@ -106,11 +107,11 @@ def crosstab(
 ) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
 
-    ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column "All") are
-    made of the noisy counts at no further cost. Without ``bounding`` or ``constraint`` counts are
-    not clamped: a negative one is noise. Bounding biases each count, and margins and shares by the sum of
-    these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals include it, and their bias is
-    not stated.
+    ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column ``margins_name``, which
+    is no declared label) are made of the noisy counts at no further cost. Without ``bounding`` or
+    ``constraint`` counts are not clamped: a negative one is noise. Bounding biases each count, and margins
+    and shares by the sum of these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals
+    include it, and their bias is not stated.
 
     ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: non-negative shares
     that sum to one, or non-negative whole counts that sum to the number of rows where that is public
@@ -157,6 +158,7 @@ def crosstab(
             "normalize=True for shares of all, 'index' of each row",
         )
     flag(margins, "margins")
+    instance(margins_name, str, "margins_name")
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError("'index' and 'columns' share a column.", EXAMPLES["crosstab"])
     axes = (*rows, *tops)
@@ -172,7 +174,8 @@ def crosstab(
         # as pandas: shares per row have no column of ones, shares per column no row of them
         without = ("columns", "index")
         labels = [
-            index if way == axis else _all_label(index) for index, axis in zip(labels, without, strict=True)
+            index if way == axis else _with_all(index, margins_name)
+            for index, axis in zip(labels, without, strict=True)
         ]
 
     def numbers(result: Result) -> Result:
@@ -316,7 +319,7 @@ def _noisy_shares(
 
 
 def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -> Result:
-    """The table with "All".
+    """The table with its sums.
 
     These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
     the consistent numbers that ``shape`` makes, so that they are consistent, too.
@@ -389,12 +392,21 @@ def _summed(cells: Floats) -> Floats:
     return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
 
 
-def _all_label(index: pd.Index[Any]) -> pd.Index[Any]:
-    """The index with "All" at its end, as `pandas.crosstab` names it."""
+def _with_all(index: pd.Index[Any], name: str) -> pd.Index[Any]:
+    """Return the index with the label of the sums at its end, as `pandas.crosstab` names it.
+
+    Raises ParameterError where a declared label is the same.
+    """
+    for level in range(index.nlevels):
+        if name in set(index.get_level_values(level)):
+            raise ParameterError(
+                f"'margins_name' must be no declared label of column {index.names[level]!r} (got {name!r}).",
+                f"margins_name={f'{name} of them'!r}.",
+            )
     if isinstance(index, pd.MultiIndex):
-        last = ("All", *[""] * (index.nlevels - 1))
+        last = (name, *[""] * (index.nlevels - 1))
         return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
-    return pd.Index([*index.tolist(), "All"], name=index.name, dtype=object, tupleize_cols=False)
+    return pd.Index([*index.tolist(), name], name=index.name, dtype=object, tupleize_cols=False)
 
 
 def constrained(

@@ -251,6 +251,14 @@ class View:
         return half.reshape(shape[0], -1)
 
     @cached_property
+    def _all_half(self) -> Floats:
+        """Margins of error of all numbers; of a changed release, of all that were released."""
+        stored = self.facts.error.get("plus_minus")
+        if self.unchanged or stored is None:
+            return self.half
+        return self.facts.error_of_each("plus_minus", np.shape(stored))
+
+    @cached_property
     def table(self) -> pd.DataFrame:
         """The numbers as a frame."""
         return self.released.to_frame() if isinstance(self.released, pd.Series) else self.released
@@ -304,7 +312,7 @@ class View:
     @property
     def span(self) -> str:
         """The margins of error of all numbers; empty if none is known."""
-        return span(self.half, self.whole, self.dates)
+        return span(self._all_half, self.whole, self.dates)
 
     @property
     def error(self) -> str:
@@ -314,7 +322,7 @@ class View:
         regression = self.regressions
         if not self.span:
             return str(regression[0].get("note")) if regression else "not known"
-        more = "" if np.isfinite(self.half).all() else "; not known of all numbers"
+        more = "" if np.isfinite(self._all_half).all() else "; not known of all numbers"
         if most := self._largest(self.facts.error.get("rounding_per_record")):
             more += f"; not of rounding, at most {most} per record"
             more += "" if self.facts.statistic == "sum" else " over the sum of the weights"

@@ -262,7 +262,7 @@ def plain_labels(level: pd.Index[Any], nulls: str | None) -> Any:
     """
     labels = level.tolist()
     kinds = {type(label) for label in labels}
-    if kinds in ({str}, {int}) or (nulls is None and kinds == {float}):
+    if kinds in ({str}, {int}) or (nulls is None and (kinds == {float} or level.dtype == "Int64")):
         return level
     return [nulls if label is None or label is pd.NA or label != label else str(label) for label in labels]
 

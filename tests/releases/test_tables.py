@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pdprivacy  # noqa: F401 - registers the accessor
+import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import ParameterError
 from tests.support.every_dtype import DOMAIN, LABELLED, VALID, cells_of, named, protected
@@ -218,3 +219,66 @@ def test_the_curators_view_costs_nothing_and_stays_out_of_releases():
     private.dp.quality()
     assert private.dp.budget.spent == (0, 0)
     assert Fraction(private.dp.budget.left[0]) == 10**9
+
+
+@pytest.mark.parametrize("index", ["b", ["b", "n"], "n"])
+def test_a_declared_label_is_no_name_of_the_margins(index):
+    """As in pandas, where two rows of one name would not be told apart."""
+    labels = {"a": ("All", "x"), "b": ("u", "v"), "n": (1, 2)}
+    columns = [Column(name, "category", name == "n", categories=each) for name, each in labels.items()]
+    frame = pd.DataFrame({"a": ["All", "x"], "b": ["u", "v"], "n": pd.array([1, None], dtype="Int64")})
+    private = frame.dp.protect(Domain(tuple(columns)), epsilon=100)
+    for sides in ((index, "a"), ("a", index)):
+        with pytest.raises(ValueError, match="margins"):
+            pd.crosstab(
+                *(frame[side] if side != ["b", "n"] else [frame.b, frame.n] for side in sides), margins=True
+            )
+        with pytest.raises(
+            ParameterError, match="'margins_name' must be no declared label of column 'a'"
+        ) as caught:
+            private.dp.crosstab(*sides, epsilon=1, margins=True)
+        hint = re.fullmatch("margins_name='(.*)'.", caught.value.hint)[1]
+        assert private.dp.budget.entries.empty
+        table = private.dp.crosstab(*sides, epsilon=10**-3, margins=True, margins_name=hint)
+        assert all(axis[-1] in (hint, (hint, "")) for axis in table.axes)
+        assert not private.dp.crosstab(*sides, epsilon=1).empty
+        private = frame.dp.protect(Domain(tuple(columns)), epsilon=100)
+    with pytest.raises(ParameterError, match="'margins_name' must be a string"):
+        private.dp.crosstab("b", "n", epsilon=1, margins=True, margins_name=3)
+
+
+def test_whole_labels_beside_a_null_stay_whole(tmp_path):
+    domain = Domain(
+        (
+            Column("n", "category", nullable=True, categories=(1, 2)),
+            Column("m", "integer", nullable=True, lower=3, upper=5),
+            Column("b", "category", categories=("u", "v")),
+        )
+    )
+    frame = pd.DataFrame({"n": [1.0, None], "m": pd.array([4, None], dtype="Int64"), "b": ["u", "v"]})
+    private = frame.dp.protect(domain, epsilon=100)
+    released = {
+        "counts": private.dp.value_counts("n", epsilon=1, sort=False),
+        "several": private.dp.value_counts(["b", "n"], epsilon=1, sort=False),
+        "table": private.dp.crosstab("n", "m", epsilon=1),
+        "margins": private.dp.crosstab(["b", "m"], "n", epsilon=1, margins=True),
+        "groups": private.dp.groupby(["n", "b"]).sum("m", epsilon=1),
+    }
+    for name, table in released.items():
+        for axis in table.axes:
+            for level in range(axis.nlevels):
+                numbers = [label for label in axis.get_level_values(level) if not isinstance(label, str)]
+                kinds = {type(label) for label in numbers if not pd.isna(label)}
+                assert all(issubclass(kind, int | np.integer) for kind in kinds), (name, kinds)
+        for suffix in (".csv", ".json"):
+            table.dp.save(tmp_path / f"r{suffix}")
+            back = pdprivacy.read_release(tmp_path / f"r{suffix}")
+            for mine, other in zip(table.axes, back.axes, strict=True):
+                pd.testing.assert_index_equal(mine, other, exact=True)
+            assert not re.search(
+                r"\b[1-4]\.0\b", (tmp_path / f"r{suffix}").read_text().partition("dp_shape")[2]
+            )
+    released["counts"].dp.save(tmp_path / "r.csv")
+    assert [line.split(",")[0] for line in (tmp_path / "r.csv").read_text().split()] == ["n", "1", "2", ""]
+    assert released["counts"].loc[1] == released["counts"].iloc[0]
+    assert released["counts"].sort_index().index.tolist()[:2] == [1, 2]

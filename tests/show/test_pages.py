@@ -1159,3 +1159,16 @@ def test_an_accessor_keeps_its_errors(survey):
         survey.dp.mean("age", epsilon=1)
     for name in ("_ipython_display_", "_repr_mimebundle_", "_ipython_canary_method_should_not_exist_"):
         assert not hasattr(survey.dp, name)
+
+
+@pytest.mark.parametrize("options", [{"margins": True}, {"normalize": "index"}, {"normalize": True}])
+def test_a_part_of_a_table_says_what_was_released(private, options):
+    """Also where each number has an error of its own, and the part fewer of them."""
+    table = private.dp.crosstab("region", "health", epsilon=10, **options)
+    (error,) = (line for line in str(table.dp).splitlines() if line.strip().startswith("error"))
+    for part in (table.head(1), table.T, table["yes"], table.sum(), pd.concat([table, table])):
+        for view in (str(part.dp), part.dp._repr_html_()):
+            assert ALTERED in view
+            assert "metadata" not in view
+            assert "epsilon 10" in view
+        assert error in str(part.dp).splitlines()
