@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from pdprivacy import noise
 from pdprivacy.checks import flag
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.exact import float_up, power_below, power_up, smallest
+from pdprivacy.exact import bisect, float_up, power_below, power_up, root_above, smallest
 from pdprivacy.mechanism.additive import SAFE, Continuous, check_moves, finite_width
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON
+from pdprivacy.mechanism.joint_loss import JointLoss
 from pdprivacy.mechanism.laplace import exact_laplace_scale
 from pdprivacy.mechanism.support import (
     GRID_BITS,
@@ -27,7 +29,7 @@ from pdprivacy.mechanism.support import (
     sensitivity_on_grid,
 )
 from pdprivacy.noise import Source
-from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, rational
+from pdprivacy.privacy import LEAST_DELTA, MOST, Approx, Rational, positive, rational
 from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 
 MOST_ORDER = 100
+
+SEARCHED = 2.0**-12
+"""The share by which the scale for several numbers may exceed the smallest one that suffices."""
 
 ROUNDING = 2.0**-50
 """An upper bound of the rounding error of `log_gain`, whose terms are at most one and may cancel."""
@@ -62,6 +67,7 @@ def generalized_gaussian_scale(
     width: Rational | None = None,
     l0_sensitivity: int = 1,
     truncated: bool = False,
+    linf_sensitivity: Rational | None = None,
 ) -> float:
     """Return the scale b of generalized Gaussian noise of order p, rounded up.
 
@@ -70,15 +76,18 @@ def generalized_gaussian_scale(
 
     Raises
     ------
-    ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290.
+    ParameterError : delta zero for p > 1; epsilon below 1e-5 or delta below 1e-290; sensitivities that no
+        vector has.
 
     >>> round(generalized_gaussian_scale(1, 1e-5, 1, p=2) / 2**0.5, 4)
     4.5276
     """
     moved, span, count = check_moves(sensitivity, width, l0_sensitivity)
     cost, order = Approx(epsilon, delta), check_order(p)
-    is_cut = flag(truncated, "truncated")
-    return float_up(exact_generalized_scale(cost.epsilon, cost.delta, order, moved, span, count, is_cut))
+    largest, is_cut = check_largest(linf_sensitivity, moved, count), flag(truncated, "truncated")
+    return float_up(
+        exact_generalized_scale(cost.epsilon, cost.delta, order, moved, span, count, largest, is_cut)
+    )
 
 
 @remembered
@@ -89,6 +98,7 @@ def exact_generalized_scale(
     sensitivity: Fraction,
     width: Fraction | int | None,
     l0_sensitivity: int,
+    linf_sensitivity: Fraction,
     truncated: bool,
 ) -> Fraction:
     """Return `generalized_gaussian_scale` of checked numbers, exact."""
@@ -109,28 +119,67 @@ def exact_generalized_scale(
             f"Generalized Gaussian noise is calibrated for 'epsilon' from {float(least):g} "
             "and 'delta' from 1e-290 on."
         )
+    eps, slack, order = float(epsilon), float(delta), float(p)
+    if p == 2 and not truncated:
+        # the loss depends on the l2 norm of the moves, which is at most the root of l1 times linf
+        return root_above(sensitivity * linf_sensitivity) * _by_number(eps, slack, order, 1, None)
+    count, gain = l0_sensitivity, None
+    if truncated:
+        gain = functools.partial(_gain, order, finite_width(width) / float(sensitivity))
+    scale = _by_number(eps, slack, order, count, gain)
+    if count > 1:
+        scale = min(
+            scale, _together(eps, slack, order, count, float(linf_sensitivity / sensitivity), gain, scale)
+        )
+    return sensitivity * scale
+
+
+Gain: TypeAlias = Callable[[float, float], float]
+"""What truncation adds to the loss of a number, given the scale and the distance that the number moves."""
+
+
+def _gain(p: float, width: float, b: float, distance: float) -> float:
+    return log_gain(GeneralizedNormal.of(p, b), distance, width) + ROUNDING
+
+
+def _by_number(epsilon: float, delta: float, p: float, count: int, gain: Gain | None) -> Fraction:
+    """Return the scale per unit of l1 sensitivity where ``count`` numbers share delta evenly."""
     from scipy.special import gammainccinv
 
-    order, eps = float(p), float(epsilon)
-    power = float(gammainccinv(1 / order, float(delta) / l0_sensitivity)) * float(SAFE)
-    tau = power ** (1 / order)
+    power = float(gammainccinv(1 / p, delta / count)) * float(SAFE)
+    tau = power ** (1 / p)
 
     def shift(left: float) -> float:
         """The d/b at which (tau + d/b)^p - tau^p is ``left``."""
         if power == 0 or left > power:
-            return float((left + power) ** (1 / order) - tau)
-        return float(tau * math.expm1(math.log1p(left / power) / order))
+            return float((left + power) ** (1 / p) - tau)
+        return float(tau * math.expm1(math.log1p(left / power) / p))
 
-    if not truncated:
-        return sensitivity / Fraction(shift(eps)) * SAFE
-    ratio = finite_width(width) / float(sensitivity)
+    if gain is None:
+        return 1 / Fraction(shift(epsilon)) * SAFE
 
     def meets(b: float) -> bool:
-        gain = log_gain(GeneralizedNormal.of(order, b), 1 / l0_sensitivity, ratio) + ROUNDING
-        left = eps - l0_sensitivity * gain
+        left = epsilon - count * gain(b, 1 / count)
         return left > 0 and b * shift(left) >= 1
 
-    return sensitivity * Fraction(smallest(meets)) * SAFE
+    return Fraction(smallest(meets)) * SAFE
+
+
+def _together(
+    epsilon: float, delta: float, p: float, count: int, largest: float, gain: Gain | None, most: Fraction
+) -> Fraction:
+    """Return the scale per unit of l1 sensitivity where each of ``count`` numbers moves by ``largest``.
+
+    A scale of ``most`` is known to suffice.
+    """
+    loss = JointLoss(p, count, delta, cut=gain is not None)
+
+    def meets(b: float) -> bool:
+        left = epsilon if gain is None else epsilon - count * gain(b, largest)
+        return left > 0 and loss.probability(largest / b, left) <= delta * (1 - 1e-9)
+
+    high = float(most)
+    return Fraction(bisect(meets, high / (2 * count), high, SEARCHED, logarithmic=True)) * SAFE
 
 
 @dataclass(frozen=True)
@@ -149,6 +198,8 @@ class GeneralizedGaussian(Continuous):
     bounds, bounding : as for `Laplace`; truncated noise is calibrated for its bounds.
     l0_sensitivity : the number of entries of the vector in which two neighbours may differ. Needed for more
         than one value, unless p is 1 and nothing is truncated.
+    linf_sensitivity : the most by which one entry may differ, at most ``sensitivity`` (the default) and at
+        least ``sensitivity / l0_sensitivity``. The smaller it is, the less noise several entries need.
     exact : as for `Laplace`.
 
     Attributes
@@ -163,26 +214,33 @@ class GeneralizedGaussian(Continuous):
 
     Notes
     -----
-    The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows with |e|.
-    Let k be the l0 sensitivity and tau^p the upper delta / k quantile of |e/b|^p. With probability
-    1 - delta, all moved numbers have |e| <= tau b. Since (tau + t)^p - tau^p is convex in t and zero at
-    zero, the loss of shifts that add up to ``sensitivity`` is then at most
-    (tau + sensitivity / b)^p - tau^p, which is set to epsilon. For one number this is the condition
-    Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta; equation (3) of Liu (2019) lacks a sign. At
-    p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no delta needed) the Laplace mechanism.
+    One number. The privacy loss of noise e at a shift d is at most ((|e| + d)^p - |e|^p) / b^p, which grows
+    with |e|. With tau^p the upper delta quantile of |e/b|^p, the scale is that at which
+    (tau + sensitivity / b)^p - tau^p is epsilon: Pr((|e| + sensitivity)^p - |e|^p > b^p epsilon) <= delta.
+    Equation (3) of Liu (2019) lacks a sign. At p = 2 it is the "pdp" calibration of `Gaussian`, at p = 1 (no
+    delta needed) the Laplace mechanism.
+
+    Several numbers. Let k be the l0 sensitivity. The scale is the smaller of two that suffice. Either the
+    numbers share delta: with tau^p the upper delta / k quantile, all moved numbers have |e| <= tau b with
+    probability 1 - delta. Since (tau + t)^p - tau^p is convex in t and zero at zero, the loss of shifts that
+    add up to ``sensitivity`` is then at most (tau + sensitivity / b)^p - tau^p. Or each of the k numbers
+    moves by ``linf_sensitivity``, and the law of the sum of their losses is computed, with a proof that no
+    smaller moves lose more (``pdprivacy.mechanism.joint_loss``). At p = 2, the loss depends on the l2 norm of
+    the moves alone, at most the root of ``sensitivity * linf_sensitivity``: one number that moves so far.
 
     Truncated, the noise is cut off within a range, or at one side. Let f be its density, G(t) its mass within
     [0, t], and C(s) its mass around s within a range w. C is a convolution of log-concave functions, so ln C
     is concave, and symmetric about the middle of the range: it changes most from an end, up to the middle. A
     move by d changes it by at most kappa(d) = ln((G(d') + G(w - d')) / G(w)) with d' = min(d, w / 2); at an
-    open side this is ln(1 + 2 G(d)). As kappa is concave, the mass within the range adds at most
-    k * kappa(sensitivity / k) to the loss. kappa grows with w, so that an open side covers every range: for
+    open side this is ln(1 + 2 G(d)). As kappa is concave and grows with d, the mass within the range adds at
+    most k * kappa(sensitivity / k), and k * kappa(linf_sensitivity), to the loss. kappa grows with w, so that
+    an open side covers every range: for
     h(w) = G(d) + G(w - d) - G(w), h'/G' = f(w - d) / f(w) - 1 is nondecreasing, so h G' <= h' G, and h/G is
     nondecreasing.
 
-    A larger loss needs e > tau b on the side away from the neighbour. With distances u and v to the bounds,
-    the probability of that is at most (G(v) - G(tau b)) / (G(u) + G(v)) <= 1 - 2 G(tau b), which is delta / k
-    again. At p = 1 the scale is `truncated_laplace_scale`.
+    A larger loss needs a larger e on the side away from the neighbour. With distances u and v to the bounds,
+    the probability of e > t is at most (G(v) - G(t)) / (G(u) + G(v)) <= 1 - 2 G(t), that of |e| > t without
+    bounds: delta / k again at t = tau b. At p = 1 the scale is `truncated_laplace_scale`.
 
     Clamping is post-processing and costs nothing.
 
@@ -201,6 +259,7 @@ class GeneralizedGaussian(Continuous):
     takes_order: ClassVar[bool] = True
     delta: Fraction
     p: Fraction
+    linf_sensitivity: Fraction
 
     def __init__(
         self,
@@ -213,16 +272,20 @@ class GeneralizedGaussian(Continuous):
         bounds: Any = None,
         bounding: Bounding | None = None,
         l0_sensitivity: int | None = None,
+        linf_sensitivity: Rational | None = None,
         exact: bool | None = None,
     ) -> None:
         cost = Approx(epsilon, delta)
-        fields = {"delta": cost.delta, "p": check_order(p)}
+        largest = check_largest(linf_sensitivity, positive(sensitivity, "sensitivity"), l0_sensitivity)
+        fields = {"delta": cost.delta, "p": check_order(p), "linf_sensitivity": largest}
         self._set(cost.epsilon, sensitivity, bounds, bounding, l0_sensitivity, **fields)
         self._set_grid(grid, exact)
 
     def _scale(self, moved: Fraction, width: Fraction | int | None) -> Fraction:
         l0, truncated = self.l0_sensitivity or 1, self.limits.bounding == "truncated"
-        return exact_generalized_scale(self.epsilon, self.delta, self.p, moved, width, l0, truncated)
+        # a step for each of l0 numbers is a larger share of the sensitivity than one for the largest
+        largest = self.linf_sensitivity * (moved / self.sensitivity)
+        return exact_generalized_scale(self.epsilon, self.delta, self.p, moved, width, l0, largest, truncated)
 
     def _default_grid(self) -> Fraction:
         if self.p == 1:
@@ -245,11 +308,14 @@ class GeneralizedGaussian(Continuous):
         assert request.p is not None
         cost, p = request.each, request.p
         epsilon, delta = cost.epsilon * part.weight, cost.delta * part.weight
-        scale = exact_generalized_scale(epsilon, delta, p, part.l1 * part.unit, None, part.l0, False)
+        l1, linf = part.l1 * part.unit, part.linf * part.unit
+        scale = exact_generalized_scale(epsilon, delta, p, l1, None, part.l0, linf, False)
         grid = release_grid(part.unit, scale, INVERTED_BITS)
         moved = sensitivity_on_grid(part, grid, request.bounding == "truncated")
         fields = {"epsilon": epsilon, "delta": delta, "p": p, "grid": grid}
-        return cls._for_part(part, request, sensitivity=moved, **fields)
+        # on a coarser grid, rounding moves each number by a step
+        largest = min(linf if grid <= part.unit else (linf // grid + 1) * grid, moved)
+        return cls._for_part(part, request, sensitivity=moved, linf_sensitivity=largest, **fields)
 
     @functools.cached_property
     def distribution(self) -> GeneralizedNormal:
@@ -282,3 +348,19 @@ def check_order(p: Rational) -> Fraction:
             "p=1 is Laplace noise, p=2 Gaussian.",
         )
     return order
+
+
+def check_largest(
+    linf_sensitivity: Rational | None, sensitivity: Fraction, l0_sensitivity: int | None
+) -> Fraction:
+    """Return the linf sensitivity, exact, by default the l1 sensitivity; refuse one that no vector has."""
+    if linf_sensitivity is None:
+        return sensitivity
+    largest = positive(linf_sensitivity, "linf_sensitivity")
+    if not sensitivity / (l0_sensitivity or 1) <= largest <= sensitivity:
+        raise ParameterError(
+            "'linf_sensitivity' must be between 'sensitivity' divided by 'l0_sensitivity' and 'sensitivity' "
+            f"(got {got(linf_sensitivity)}).",
+            "linf_sensitivity=1, l0_sensitivity=2 where two counts may differ by one, and sensitivity=2.",
+        )
+    return largest

@@ -296,6 +296,11 @@ class Part:
     limits: Limits | None = None
 
     @property
+    def linf(self) -> int:
+        """The linf sensitivity: one whole number moves by at most the root of the sum of all squares."""
+        return max(math.isqrt(self.l2_squared), -(-self.l1 // self.l0))
+
+    @property
     def bounds(self) -> tuple[Fraction | float, Fraction | float]:
         """The lower and the upper bound, infinite for None."""
         return (

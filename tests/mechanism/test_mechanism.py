@@ -826,7 +826,14 @@ SCALES = {
     "generalized": (
         generalized_gaussian_scale,
         exact_generalized_scale,
-        {"epsilon": "0.3", "delta": "1e-5", "sensitivity": "0.7", "p": "2.5", "width": 3},
+        {
+            "epsilon": "0.3",
+            "delta": "1e-5",
+            "sensitivity": "0.7",
+            "p": "2.5",
+            "width": 3,
+            "linf_sensitivity": "0.5",
+        },
         {"l0_sensitivity": 2, "truncated": True},
     ),
     "geometric": (

@@ -150,9 +150,16 @@ FAULTS = (
     PlantedFault(
         "generalized Gaussian delta not shared by the moved numbers",
         "mechanism/generalized_gaussian.py",
-        "float(delta) / l0_sensitivity)) * float(SAFE)",
-        "float(delta))) * float(SAFE)",
+        "delta / count)) * float(SAFE)",
+        "delta)) * float(SAFE)",
         ("tests/mechanism/test_bounded_privacy.py::test_moved_numbers_share_delta",),
+    ),
+    PlantedFault(
+        "joint loss of several numbers one step too small",
+        "mechanism/joint_loss.py",
+        "+ zero, 0, last + 1)",
+        "+ zero - 2, 0, last + 1)",
+        ("tests/mechanism/test_joint_loss.py::test_the_law_of_a_joint_loss_of_order_two_is_normal",),
     ),
     PlantedFault(
         "discrete Laplace noise drawn at 0.9 of its scale",
