@@ -141,14 +141,22 @@ def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
     One null makes floats of a whole column of integers: a single record would round all others.
     """
     for column in domain.columns:
-        ends = (column.lower, column.upper) if column.kind == "integer" else ()
-        integers = [declared for declared in (*ends, *(column.categories or ())) if isinstance(declared, int)]
-        if column.name in floats and any(abs(declared) > EXACT for declared in integers):
+        if column.name in floats and any(abs(number) > EXACT for number in declared_integers(column)):
             raise InvalidDataError(
                 f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which "
                 "cannot represent them exactly.",
                 f'read it as integers: pd.read_csv(PATH, dtype={{{column.name!r}: "Int64"}}).',
             )
+
+
+def declared_integers(column: Column) -> list[int]:
+    """Return the bounds of an integer column and the labels of any column that are integers.
+
+    >>> declared_integers(Column("age", "integer", lower=0, upper=120))
+    [0, 120]
+    """
+    ends = (column.lower, column.upper) if column.kind == "integer" else ()
+    return [number for number in (*ends, *(column.categories or ())) if isinstance(number, int)]
 
 
 def is_float(dtype: Any) -> bool:
@@ -233,9 +241,7 @@ def refuse_unstorable(domain: Domain) -> None:
                     f"'categories' of column {column.name!r} must be encodable text (got {label!r})."
                 )
     for column in domain.columns:
-        bounds = [column.lower, column.upper] if column.kind == "integer" else []
-        wide = [end for end in (*bounds, *(column.categories or ())) if isinstance(end, int)]
-        if not all(end in INT64 for end in wide):
+        if not all(number in INT64 for number in declared_integers(column)):
             raise DeclarationError(
                 f"Declared integers of column {column.name!r} must lie between -2**63 and 2**63 - 1.",
                 "narrower bounds; a column of floats for larger numbers, of text for larger labels",

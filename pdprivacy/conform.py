@@ -31,6 +31,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pdprivacy.cell_types import (
     cell_type_name,
@@ -75,6 +76,7 @@ class FaultyCells:
     broken: Mask  # with a fraction, in an integer column
     mistyped: Mask
     endless: Mask  # infinite where no bound is declared; outside, too
+    below: Mask  # the lower bound; outside, too
     least: float = math.inf  # of the numbers that are no label, where both bounds are declared
     most: float = -math.inf
     numbers: Floats | None = None
@@ -380,7 +382,7 @@ def _isna(values: pd.Series[Any]) -> Mask:
 def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     null = _isna(values)
     none = np.zeros(len(values), dtype=bool)
-    cells = FaultyCells(column, values, null, none, none, none, none, none)
+    cells = FaultyCells(column, values, null, none, none, none, none, none, none)
     if column.kind == "category":
         if column.categories is not None:
             unknown = ~null & ~_is_declared_label(values, column.categories)
@@ -395,16 +397,13 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
             cells.broken = good & np.isfinite(array) & (array != np.rint(array))
         good &= ~cells.broken
     if column.categories is not None:
-        if all(abs(label) <= EXACT for label in column.categories):
+        if all(abs(label) < EXACT for label in column.categories):
             declared = np.isin(array, np.asarray(column.categories, dtype=np.float64))
         else:  # doubles would not tell them apart
             declared = _is_declared_label(values, column.categories)
         cells.unseen = good & ~declared
-    with np.errstate(invalid="ignore"):
-        if column.lower is not None:
-            cells.outside = cells.outside | (good & (array < column.lower))
-        if column.upper is not None:
-            cells.outside = cells.outside | (good & (array > column.upper))
+    below, above = _beyond(values, array, column)
+    cells.below, cells.outside = good & below, good & (below | above)
     for bound, end in ((column.lower, -np.inf), (column.upper, np.inf)):
         if bound is None:
             cells.endless = cells.endless | (good & (array == end))
@@ -416,6 +415,34 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
     cells.endless = cells.endless & ~cells.unseen
     cells.numbers = array
     return cells
+
+
+def _beyond(values: pd.Series[Any], array: Floats, column: Column) -> tuple[Mask, Mask]:
+    """Return masks of the cells below the lower and above the upper bound; False for nulls.
+
+    Whole numbers are compared with the bounds of an integer column exactly, all others as doubles.
+    """
+    lower, upper = column.interval
+    with np.errstate(invalid="ignore"):
+        below, above = array < lower, array > upper
+    ends = [end for end in (column.lower, column.upper) if end is not None]
+    if column.kind == "integer" and any(abs(end) >= EXACT for end in ends):
+        at = np.flatnonzero(np.isfinite(array) & (np.abs(array) >= EXACT))
+        exact = _exact_integers(values.iloc[at], array[at])
+        below[at], above[at] = exact < lower, exact > upper
+    return below, above
+
+
+def _exact_integers(values: pd.Series[Any], doubles: Floats) -> NDArray[Any]:
+    """Return finite numbers as integers where they are whole, and as doubles elsewhere."""
+    if values.dtype.kind in "iu":
+        plain: Any = getattr(values.dtype, "numpy_dtype", values.dtype)
+        return values.to_numpy(dtype=plain)
+    if values.dtype != object:
+        return doubles
+    pairs = zip(values, doubles.tolist(), strict=True)
+    cells = [int(cell) if int(cell) == cell else double for cell, double in pairs]
+    return np.array(cells, dtype=object)
 
 
 def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[Floats, Mask]:
@@ -475,7 +502,7 @@ def _clipped_column(cells: FaultyCells) -> pd.Series[Any]:
     """
     column, values, array = cells.column, cells.values, cells.numbers
     assert array is not None
-    low = np.zeros(len(array), dtype=bool) if column.lower is None else cells.outside & (array < column.lower)
+    low = cells.outside & cells.below
     moves = [(low, column.lower), (cells.outside & ~low, column.upper)]
     moves = [(where, bound) for where, bound in moves if where.any()]
     clipped: Any

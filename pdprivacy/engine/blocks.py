@@ -115,7 +115,7 @@ def coder(values: Any, column: Column, method: str) -> Coder:
             return _coder_of_codes(
                 lambda start, stop: truth[start:stop].view(np.int8), column, stored, len(labels)
             )
-    if column.kind in ("float", "integer") and all(abs(label) <= EXACT for label in labels):
+    if column.kind in ("float", "integer") and all(abs(label) < EXACT for label in labels):
         read = _number_codes(values, labels)
     else:
         read = _arrow_codes(values, labels) or _hashed_codes(values, labels)
@@ -190,7 +190,7 @@ def _category_coder(values: pd.Categorical, column: Column, labels: Sequence[Any
 
 
 def _number_codes(values: Any, labels: Sequence[float]) -> Reader:
-    """Return a reader of numeric labels, compared as doubles, which hold each label up to 2**53 exactly."""
+    """Return a reader of numeric labels, compared as doubles, which hold each label below 2**53 exactly."""
     read = numbers(values)
     order = np.argsort(np.asarray(labels, dtype=np.float64))
     ordered = np.asarray(labels, dtype=np.float64)[order]

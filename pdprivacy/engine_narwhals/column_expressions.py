@@ -294,9 +294,6 @@ class StoredColumn:
         whole = {
             int(label): cell for label, cell in labels.items() if math.isfinite(label) and label == int(label)
         }
-        if self.column.kind != "category" and all(abs(label) <= EXACT for label in labels):
-            # such labels are compared as doubles, where the next integer equals the last of them
-            whole |= {label + label // EXACT: whole[label] for label in (EXACT, -EXACT) if label in whole}
         in_range = {label: cell for label, cell in whole.items() if -LARGEST - 1 <= label <= LARGEST}
         # numbers beyond 64 bits are read as a number that is no label
         other = next(number for number in itertools.count() if number not in in_range)

@@ -347,6 +347,12 @@ class EngineFrame:
         added = [column.name for column in step.made if column.name not in self.names]
         return replace(self, frame=frame, names=(*self.names, *added))
 
+    def in_decimals(self, names: Sequence[Hashable]) -> list[Hashable]:
+        """Return those of the columns that hold decimals, which the engine reads as doubles."""
+        read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
+        library, types = narwhals(), open_frame(read)[2]
+        return [name for name in names if types[name] in (library.Decimal, library.Unknown)]
+
     def check_unit(self, unit: Hashable) -> None:
         """Refuse a column of the unit by its type, before any record is read.
 

@@ -218,15 +218,18 @@ def _lazily(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
 
 
 def _pandas_of_polars(part: Any, dates: Collection[Hashable] = ()) -> pd.DataFrame:
-    """Return a piece as a pandas frame, with integers of 128 bits cut to 64, within which all bounds lie."""
+    """Return a piece as a pandas frame, with integers of 128 bits as those of Python."""
     import polars
 
-    for name, kind in part.schema.items():
-        if str(kind) in ("Int128", "UInt128"):
-            within = polars.col(name).clip(upper_bound=LARGEST)
-            within = within.clip(lower_bound=-LARGEST) if str(kind) == "Int128" else within
-            part = part.with_columns(within.cast(polars.Int64))
-    return pandas_of(part.to_arrow(), dates)
+    wide = [name for name, kind in part.schema.items() if str(kind) in ("Int128", "UInt128")]
+    if not wide:
+        return pandas_of(part.to_arrow(), dates)
+    # as text: Arrow has no such integers
+    frame = pandas_of(part.with_columns(polars.col(wide).cast(polars.String)).to_arrow(), dates)
+    for name in wide:
+        cells = [None if text is None else int(text) for text in part[name].cast(polars.String).to_list()]
+        frame[name] = pd.Series(cells, dtype=object)
+    return frame
 
 
 def each_of_polars(frame: Any, function: Callable[[Any], Found]) -> list[Found]:

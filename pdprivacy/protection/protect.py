@@ -15,7 +15,7 @@ import pandas as pd
 from pdprivacy import noise
 from pdprivacy import schema as schemas
 from pdprivacy.accounting import Accounting
-from pdprivacy.cell_types import is_float, refuse_rounded
+from pdprivacy.cell_types import declared_integers, is_float, refuse_rounded
 from pdprivacy.checks import check_name, flag, one_of, plain, printable, whole
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, survey, valid_records
 from pdprivacy.domain import Domain
@@ -28,7 +28,9 @@ from pdprivacy.errors import (
     short_traceback,
     warn,
 )
-from pdprivacy.expressions.cells import date_numbers_of_frame
+from pdprivacy.exact import EXACT
+from pdprivacy.expressions.cells import column_of, date_numbers_of_frame
+from pdprivacy.expressions.cells import whole as whole_numbers
 from pdprivacy.hints import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
@@ -380,6 +382,7 @@ def _of_engine(
         source = source.then(
             Piecewise(tuple(moved), moved.columns, lambda piece: (clipped(piece, moved), None))
         )
+    source = _source_with_wide_integers(source, domain)
     _warn_of_touching(survey_of_frame.touching(domain))
     omitted = dropped, survey_of_frame.rows
     purse = open_budget(arguments.whose, domain.fingerprint())
@@ -400,6 +403,32 @@ def _source_with_date_numbers(source: EngineFrame, domain: Domain) -> EngineFram
     )
     columns.check(domain.counted)
     return columns
+
+
+def _source_with_wide_integers(source: EngineFrame, domain: Domain) -> EngineFrame:
+    """Return the frame with integers in place of decimals, where doubles do not tell declared integers apart.
+
+    Engines read decimals as doubles.
+    """
+    from pdprivacy.engine_narwhals import Piecewise
+
+    whole = [
+        column
+        for column in domain.columns
+        if column.kind == "integer"
+        or (column.kind == "category" and set(map(type, column.categories or ())) == {int})
+    ]
+    wide = [column for column in whole if any(abs(number) >= EXACT for number in declared_integers(column))]
+    decimals = source.in_decimals([column.name for column in wide])
+    columns = tuple(column for column in wide if column.name in decimals)
+    if not columns:
+        return source
+
+    def integers(piece: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
+        read = {column: whole_numbers(piece[column.name], column) for column in columns}
+        return {column.name: column_of(*read[column], column, piece.index) for column in columns}
+
+    return source.then(Piecewise(tuple(decimals), columns, lambda piece: (integers(piece), None)))
 
 
 def _warn_of_unchecked(engine: str, schema: Any) -> None:

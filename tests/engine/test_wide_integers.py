@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -125,3 +128,113 @@ def test_floats_that_a_schema_makes_integers_of_are_refused_too():
     )
     with pytest.raises(errors.InvalidDataError, match="and holds floats"):
         pd.DataFrame({"x": [2.0**60, None]}).dp.protect(schema, epsilon=1, on_invalid="drop")
+
+
+EDGE = 2**53
+BOUNDED = {
+    "a lower bound that doubles round": (
+        EDGE + 1,
+        EDGE + 4,
+        [EDGE - 1, EDGE, EDGE, EDGE + 1, EDGE + 4, EDGE + 5],
+    ),
+    "an upper bound to which doubles round": (EDGE - 3, EDGE, [EDGE - 4, EDGE - 3, EDGE, EDGE, EDGE + 1]),
+    "the same below zero": (-EDGE, 3 - EDGE, [-EDGE - 1, -EDGE, -EDGE, 3 - EDGE, 4 - EDGE]),
+    "the last integers": (MOST - 4, MOST, [0, MOST - 5, MOST - 5, MOST - 4, MOST - 1, MOST]),
+    "the first integers": (LEAST, LEAST + 2, [LEAST, LEAST, LEAST + 1, LEAST + 3]),
+    "beyond 64 bits": (MOST - 1, MOST, [MOST - 2, MOST, MOST + 1, 2**64 - 1]),
+}
+LABELLED = {
+    "labels that doubles merge": ((EDGE + 1, EDGE + 2), [EDGE, EDGE, EDGE + 1, EDGE + 2, EDGE + 3]),
+    "the last label that doubles tell apart": ((EDGE - 1, EDGE), [EDGE - 1, EDGE, EDGE, EDGE + 1, EDGE + 1]),
+    "the same below zero": ((1 - EDGE, -EDGE), [1 - EDGE, -EDGE, -EDGE - 1, -EDGE - 1]),
+}
+STORES = ("int64", "Int64", "uint64", "UInt64", "object", "decimals of Python")
+COLUMNS = ("integers", "decimals", "integers of 128 bits")
+
+
+def stored(cells: list[int], store: str) -> Any:
+    """A pandas frame with these integers in a column of this kind."""
+    if store in ("object", "decimals of Python"):
+        return pd.DataFrame(
+            {"x": pd.Series([(int if store == "object" else Decimal)(n) for n in cells], dtype=object)}
+        )
+    return pd.DataFrame({"x": pd.Series(cells, dtype=store)})
+
+
+def held_by(engine: str, cells: list[int], kind: str) -> Any:
+    """A frame of an engine with these integers in a column of this kind."""
+    if kind == "integers":
+        signed = min(cells) < 0 or max(cells) <= MOST
+        return frame_of(engine, pa.table({"x": pa.array(cells, pa.int64() if signed else pa.uint64())}))
+    if kind == "decimals":
+        return frame_of(engine, pa.table({"x": pa.array(list(map(Decimal, cells)), pa.decimal128(20, 0))}))
+    if engine == "DuckDB":
+        duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+        return duckdb.sql(f"select unnest({list(map(str, cells))})::hugeint as x")
+    pl = pytest.importorskip("polars", reason="Polars is not installed")
+    frame = pl.DataFrame({"x": pl.Series(cells, dtype=pl.Int128)})
+    return frame.lazy() if "lazy" in engine else frame
+
+
+def frames_of(cells: list[int], engines: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The integers in every column of pandas and of other engines that holds them."""
+    for store in STORES:
+        limits = {"int": (LEAST, MOST), "uin": (0, 2**64 - 1)}.get(store[:3].lower(), (-(2**70), 2**70))
+        if limits[0] <= min(cells) and max(cells) <= limits[1]:
+            yield store, stored(cells, store)
+    for engine in engines:
+        for kind in COLUMNS if engine in ("Polars", "lazy Polars", "DuckDB") else COLUMNS[:2]:
+            yield f"{kind} in {engine}", held_by(engine, cells, kind)
+
+
+def engines_of(full: bool) -> list[str]:
+    """The engines that a test asks: of all readers of pieces one by default."""
+    return [*FAST, "Dask"] if full else ["Polars"]
+
+
+def assert_counted(
+    cells: list[int], column: Column, kept: Callable[[int], int | None], engines: Sequence[str], **words: Any
+) -> None:
+    """Every frame gives the table of the cells that stay, by the arithmetic of Python."""
+    left = [number for cell in cells if (number := kept(cell)) is not None]
+    for name, frame in frames_of(cells, engines):
+        private = pdprivacy.protect(frame, Domain((column,)), epsilon=1e9, **words)
+        with recording(noise="none"):
+            table = private.dp.value_counts("x", epsilon=1)
+        assert {label: count for label, count in table.items() if count} == Counter(left), name
+        quality = private.dp.quality().loc["x"]
+        moved = sum(kept(cell) != cell for cell in cells)
+        assert quality["dropped" if words["on_invalid"] == "drop" else "clipped"] == moved, name
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_beyond_doubles_are_compared_with_the_cells_exactly(name, full):
+    lower, upper, cells = BOUNDED[name]
+    column = Column("x", "integer", lower=lower, upper=upper, public_bounds=True)
+    engines = engines_of(full)
+    inside = [cell if lower <= cell <= upper else None for cell in cells]
+    assert_counted(cells, column, dict(zip(cells, inside, strict=True)).get, engines, on_invalid="drop")
+    assert_counted(cells, column, lambda cell: min(max(cell, lower), upper), engines, on_invalid="clip")
+    for outside in {cell for cell in cells if not lower <= cell <= upper}:
+        for _, frame in frames_of([lower, outside], engines if full else []):
+            with pytest.raises(errors.InvalidDataError, match="has values outside"):
+                pdprivacy.protect(frame, Domain((column,)), epsilon=1)
+
+
+@pytest.mark.parametrize("kind", ["integer", "category"])
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_beyond_doubles_are_compared_with_the_cells_exactly(name, kind, full):
+    labels, cells = LABELLED[name]
+    column = Column("x", kind, categories=labels)
+    assert_counted(
+        cells, column, lambda cell: cell if cell in labels else None, engines_of(full), on_invalid="drop"
+    )
+
+
+def test_decimals_with_a_fraction_are_compared_with_wide_bounds_as_doubles():
+    column = Column("x", "integer", lower=EDGE + 1, upper=EDGE + 4, public_bounds=True)
+    cells = [Decimal(EDGE + 2), Decimal(f"{EDGE}.5"), Decimal(f"{EDGE + 4}.25")]
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    private = pdprivacy.protect(frame, Domain((column,)), epsilon=1e9, on_invalid="drop")
+    with recording(noise="none"):
+        assert private.dp.count(epsilon=1).iloc[0] == 2
