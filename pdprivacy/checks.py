@@ -6,13 +6,16 @@ by `pdprivacy.privacy.rational` and ``positive``, because their types are define
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import numbers
+import operator
 import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,10 +41,9 @@ def whole(
     >>> whole(3, "k", 1)
     3
     """
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        number = int(value)
-        if (least is None or number >= least) and (most is None or number <= most):
-            return number
+    number = integer(value)
+    if number is not None and (least is None or number >= least) and (most is None or number <= most):
+        return number
     if most is not None:
         expected = f"a whole number from {least} to {most if most <= 10**9 else format(float(most), 'g')}"
     elif least == 1:
@@ -82,8 +84,7 @@ def proportion(value: Any, name: str, hint: str | None = None) -> float:
 def _real(value: Any) -> float:
     """Return a number as a double; NaN for anything else, and for a number beyond doubles."""
     try:
-        number = isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool)
-        return float(value) if number else math.nan
+        return float(builtin(value)) if is_number(value) or isinstance(value, Decimal) else math.nan
     except (ValueError, OverflowError):  # a NaN that signals, a number beyond doubles
         return math.nan
 
@@ -206,7 +207,8 @@ def reals(values: Any, name: str = "Values", expected: str = "numbers that doubl
 
 def _double(item: Any) -> float:
     """Return one of several numbers as a double; TypeError or OverflowError where no double holds it."""
-    if not isinstance(item, numbers.Real | Decimal | None) or (isinstance(item, int) and abs(item) > EXACT):
+    known = isinstance(item, numbers.Real | Decimal | None) and not isinstance(item, np.timedelta64)
+    if not known or (isinstance(item, int) and abs(item) > EXACT):
         raise TypeError
     return math.nan if item is None else float(item)
 
@@ -261,8 +263,47 @@ def is_null(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a real number: no truth value, and no duration (numpy's is an integer)."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
+    """Return whether a value is a real number: no truth value, and no integer in name only.
+
+    Durations of NumPy are registered as integers.
+    """
+    if type(value) is int or type(value) is float:
+        return True
+    if isinstance(value, numbers.Integral):
+        return integer(value) is not None
+    return isinstance(value, numbers.Real)
+
+
+def integer(value: Any) -> int | None:
+    """Return a whole number as an int; None for a truth value, a duration of NumPy and anything else.
+
+    >>> integer(np.int8(3)), integer(True), integer(np.timedelta64(3, "ns"))
+    (3, None, None)
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        with contextlib.suppress(TypeError):  # a type that is an integer in name only
+            return int.__add__(operator.index(value), 0)
+    return None
+
+
+def builtin(number: Any) -> Any:
+    """Return a number of a subclass as the number of the built-in type that it holds; any other as it is.
+
+    The arithmetic of a subclass could make a charge and its noise differ.
+
+    >>> type(builtin(np.float64(0.5)))
+    <class 'float'>
+    """
+    if isinstance(number, int) and not isinstance(number, bool):
+        return int.__add__(number, 0)
+    if isinstance(number, float):
+        return float.__float__(number)
+    if isinstance(number, Decimal):
+        return Decimal(number)
+    if isinstance(number, Fraction):
+        fields = (Fraction.__dict__[name].__get__(number) for name in Fraction.__slots__)
+        return Fraction(*map(builtin, fields))
+    return number
 
 
 def is_list(value: Any) -> bool:
@@ -288,7 +329,8 @@ def is_encodable(text: str) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a numpy number, truth value or string as the Python one, and everything else as it is."""
-    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+    number = isinstance(value, np.number) and not isinstance(value, np.timedelta64)
+    return value.item() if number or isinstance(value, np.bool_ | np.str_) else value
 
 
 def label(value: Any, subject: str) -> Any:

@@ -23,7 +23,6 @@ piece and text in the next, so leaving out such cells would leave out all record
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,7 +43,7 @@ from pdprivacy.cell_types import (
     refuse_rounded,
     refuse_unstorable,
 )
-from pdprivacy.checks import one_of
+from pdprivacy.checks import is_number, one_of
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
@@ -456,8 +455,7 @@ def _as_numbers(values: pd.Series[Any], *, boolean: bool) -> tuple[Floats, Mask]
     def number(cell: object) -> float:
         if boolean:
             return float(cell) if isinstance(cell, bool | np.bool_) else np.nan
-        real = isinstance(cell, numbers.Real | Decimal) and not isinstance(cell, bool | np.bool_)
-        return double(cell) if real else np.nan
+        return double(cell) if is_number(cell) or isinstance(cell, Decimal) else np.nan
 
     array = np.array([number(cell) for cell in values], dtype=np.float64)
     return array, ~np.isnan(array)

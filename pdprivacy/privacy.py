@@ -14,7 +14,7 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from pdprivacy.checks import one_of, whole
+from pdprivacy.checks import builtin, integer, one_of, whole
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.exact import decimal, decimals
 from pdprivacy.types import settle
@@ -94,7 +94,7 @@ def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
     True
     """
     number: Fraction | None
-    if type(value) is Fraction:
+    if type(value) is Fraction and type(value.numerator) is type(value.denominator) is int:
         number = value
     elif type(value) is int:
         number = Fraction(value)
@@ -120,16 +120,18 @@ def _converted(value: Any, name: str) -> Fraction | None:
         )
     try:
         if isinstance(value, Fraction):
-            return value
+            return value if type(value) is Unshown else builtin(value)
         if isinstance(value, str | Decimal):
-            number = Fraction(value) if _short(value) else None
+            text = str.__str__(value) if isinstance(value, str) else builtin(value)
+            number = Fraction(text) if _short(text) else None
             return number if number is None or type(value) is str else Unshown(number)
         if isinstance(value, numbers.Integral):
-            return None if isinstance(value, bool) else Unshown(int(value))
+            whole = integer(value)
+            return None if whole is None else Unshown(whole)
         # the shortest decimal, in the value's own precision
         known = isinstance(value, numbers.Real) and math.isfinite(value)
-        return Unshown(str(value)) if known else None
-    except (ValueError, OverflowError, ZeroDivisionError):
+        return Unshown(str(builtin(value))) if known else None
+    except (AttributeError, ValueError, OverflowError, ZeroDivisionError):  # a Fraction without its fields
         return None
 
 

@@ -38,7 +38,7 @@ import sys
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from pdprivacy.checks import flag, one_of, whole
+from pdprivacy.checks import builtin, flag, one_of, whole
 from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.exact import next_up
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
@@ -87,7 +87,7 @@ def _range(lower: Number, upper: Number, prefix: str = "") -> Number:
             f"'{prefix}lower' must be less than '{prefix}upper' (got {got(lower)} and {got(upper)})."
         )
     try:
-        width = upper - lower
+        width: Number = builtin(upper) - builtin(lower)
     except OverflowError:
         raise _too_far() from None
     return width if isinstance(width, float) or width <= LARGEST else Fraction(width)
@@ -166,7 +166,7 @@ def sum(  # noqa: A001 - named after the statistic, as numpy.sum
     23.5
     """
     width, vanishes = _range(lower, upper), flag(may_vanish, "may_vanish")
-    alone = width / 2 if flag(centered, "centered") else max(abs(lower), abs(upper))
+    alone = width / 2 if flag(centered, "centered") else max(abs(builtin(lower)), abs(builtin(upper)))
     if not _replaces(neighbors):
         return alone
     return max(width, alone) if vanishes else width

@@ -6,7 +6,6 @@ whole or refused, and a refusal leaves the budget as it was.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +18,7 @@ from pdprivacy import accounting as accountings
 from pdprivacy.accounting import Accounting, Event, Events
 from pdprivacy.accounting.events import tally
 from pdprivacy.accounting.rules import check_counted
-from pdprivacy.checks import check_name, instance, is_number, printable, whole
+from pdprivacy.checks import check_name, instance, integer, is_number, printable, whole
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.hints import with_hints
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
@@ -252,7 +251,7 @@ class Budget:
         [0.125]
         """
         risk = None if risk is None else _risk(risk)
-        if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < 1:
+        if (integer(number) or 0) < 1:
             raise no_such_charge()
         try:
             self._book.answer(int(number), risk)

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import doubles, one_of, pair, reals
+from pdprivacy.checks import builtin, doubles, one_of, pair, reals
 from pdprivacy.distributions import QUARTER, Distribution
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import EXACT, exponent_below, power_below, power_of_two, root_above
@@ -120,7 +120,8 @@ def l2_on_grid(part: Part, grid: Fraction) -> Fraction:
 def check_grid(grid: Rational, sensitivity: Fraction | None) -> Fraction:
     """Return a grid that is a power of two and divides the sensitivity."""
     # a float that is a power of two is one exactly, whatever its shortest decimal form
-    step = Fraction(grid) if isinstance(grid, float) and math.isfinite(grid) else rational(grid, "grid")
+    exact = isinstance(grid, float) and math.isfinite(grid)
+    step = Fraction(builtin(grid)) if exact else rational(grid, "grid")
     if step <= 0:
         raise ParameterError(f"'grid' must be positive (got {got(grid)}).")
     if power_below(step) != step:

@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pdprivacy.checks import integer
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.types import Floats
 
@@ -88,10 +89,11 @@ def source(rng: RandomState) -> Source:
         return Source(os.urandom, seeded=False)
     if isinstance(rng, np.random.Generator):
         return Source(rng.bytes, seeded=True)
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
-        if rng < 0:
+    seed = integer(rng)
+    if seed is not None:
+        if seed < 0:
             raise ParameterError(f"'rng' must not be a negative seed (got {got(rng)}).")
-        return Source(np.random.default_rng(rng).bytes, seeded=True)
+        return Source(np.random.default_rng(seed).bytes, seeded=True)
     raise ParameterError(
         f"'rng' must be None, an integer seed or a numpy Generator (got {kind(rng)}).",
         "leave it out; rng=7 repeats a release, for tests, and is not private",

@@ -21,7 +21,7 @@ import pandas as pd
 
 from pdprivacy.accounting import Events
 from pdprivacy.accounting.rules import shares
-from pdprivacy.checks import has_hash
+from pdprivacy.checks import has_hash, is_number
 from pdprivacy.domain import Column, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
 from pdprivacy.examples import EXAMPLES, Example
@@ -471,7 +471,7 @@ def pair_of(bounds: Any) -> tuple[float, float]:
         raise ParameterError(f"'bounds' must be a pair of numbers (got {got(bounds)}).", "bounds=(0, 1).")
     ends = []
     for value, without in zip(bounds, (-math.inf, math.inf), strict=True):
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        number = is_number(value) and isinstance(value, int | float | np.number)
         if value is not None and not number:
             raise ParameterError(f"'bounds' must be numbers or None (got {kind(value)}).")
         try:

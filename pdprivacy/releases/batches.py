@@ -19,7 +19,7 @@ from pdprivacy import checks, noise, releases
 from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.accounting import epsilon as epsilon_of
 from pdprivacy.accounting.reports import Method
-from pdprivacy.checks import one_of
+from pdprivacy.checks import integer, one_of
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     DeclarationError,
@@ -437,10 +437,11 @@ def split(
     ['2/3', '1/3']
     """
     whole = positive(epsilon, "epsilon")
-    if isinstance(into, int | np.integer) and not isinstance(into, bool):
-        if not 1 <= into <= 10**6:
+    number = integer(into)
+    if number is not None:
+        if not 1 <= number <= 10**6:
             raise ParameterError(f"'into' must be from 1 to 1e6 shares (got {got(into)}).")
-        return [whole / int(into)] * int(into)
+        return [whole / number] * number
     if isinstance(into, Mapping):
         return dict(zip(into, (whole * share for share in shares(list(into.values()), "into")), strict=True))
     is_sequence = isinstance(into, Sequence | pd.Series) or (isinstance(into, np.ndarray) and into.ndim > 0)

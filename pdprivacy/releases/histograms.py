@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import flag
+from pdprivacy.checks import flag, integer
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Confidential, Rational
@@ -252,9 +252,9 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
     lower, upper = column.bounds("histogram")
     if bins is None and column.bins is not None:
         return column.bins
-    if bins is None or isinstance(bins, int | np.integer):
-        number = 10 if bins is None else int(bins)
-        if isinstance(bins, bool) or not 1 <= number <= MOST_BINS:
+    if bins is None or isinstance(bins, int) or integer(bins) is not None:
+        number = 10 if bins is None else integer(bins)
+        if number is None or not 1 <= number <= MOST_BINS:
             raise ParameterError(
                 f"'bins' must be between 1 and {MOST_BINS} (got {got(bins)}).", "bins=10, or edges"
             )
@@ -262,7 +262,7 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
             raise ParameterError("'bins' must be edges where the declared bounds are one value.")
         return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
     try:
-        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes))
+        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes | np.timedelta64))
     except (TypeError, ValueError, OverflowError):
         edges = ()
     if edges and any(isinstance(edge, Confidential) for edge in bins):

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from pdprivacy import risk
-from pdprivacy.checks import one_of, whole
+from pdprivacy.checks import integer, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.exact import EXACT
@@ -205,12 +205,12 @@ def _distances(
 
 
 def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
-    whole = isinstance(order, int | np.integer)
-    if not whole and not isinstance(order, list | tuple | range):  # other arrays may be cells
+    whole = integer(order)
+    if whole is None and not isinstance(order, list | tuple | range):  # other arrays may be cells
         raise ParameterError(
             f"'order' must be a whole number or a list of them (got {kind(order)}).", "order=(1, 2, 3)."
         )
-    orders: Any = order if whole else list(order)
+    orders: Any = list(order) if whole is None else whole
     margins = marginals(range(len(columns)), orders)
     if not margins:
         raise ParameterError(f"'order' must be at most the number of columns ({len(columns)}).")
