@@ -204,9 +204,11 @@ class LedgerError(PrivacyError):
     ``reason`` is the message without ``fate``, which says whether anything was entered.
     """
 
+    fate: str
+
     def __init__(self, reason: str, hint: str | None = None, fate: str = "") -> None:
         super().__init__(f"{reason} {fate}".rstrip(), hint)
-        self.reason = reason
+        self.reason, self.fate = reason, fate
 
 
 class MissingLedgerError(LedgerError):

@@ -23,6 +23,7 @@ from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyEr
 from pdprivacy.hints import with_hints
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
+from pdprivacy.ledger.store import UNKNOWN
 from pdprivacy.privacy import MOST, ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class Budget:
         try:
             entry = self._book.charge(Charge(cost, times, *texts, tallied, release, unit))
             if (entered := ENTERED.get()) is not None:
-                entered[self._book, entry.number] = self._book.name
+                entered[self._book, entry.number] = NOT_HANDED_OUT
         except PrivacyError:  # the message already says what was entered
             raise
         except BaseException as error:
@@ -253,13 +254,19 @@ class Budget:
         risk = None if risk is None else _risk(risk)
         if (integer(number) or 0) < 1:
             raise no_such_charge()
+        entered = ENTERED.get() or {}
+        if (self._book, int(number)) in entered:  # an interrupt may come before the note, or after it
+            entered[self._book, int(number)] = PERHAPS_HANDED_OUT
         try:
             self._book.answer(int(number), risk)
         except LedgerError as error:
             handed_out(self._book, int(number))
+            known = f"{NOT_HANDED_OUT}, because that could not be noted"
+            if error.fate == UNKNOWN:
+                known = f"{PERHAPS_HANDED_OUT}, as it is not known whether that was noted"
             raise type(error)(
-                f"Charge {number} of the budget {self.name!r} is entered, but its answer was not handed out, "
-                f"because that could not be noted: {error.reason}",
+                f"Charge {number} of the budget {self.name!r} is entered, but its answer {known}: "
+                f"{error.reason}",
                 "the charge stays; another release is charged anew.",
             ) from None
         handed_out(self._book, int(number))
@@ -304,8 +311,9 @@ class Budget:
         try:
             number = self._book.store(release, answer, request, risk)
         except LedgerError as error:
+            known = "may not have been stored" if error.fate == UNKNOWN else "was not stored"
             raise type(error)(
-                f"The release {release!r} stays charged, but its answer was not stored: {error.reason}"
+                f"The release {release!r} stays charged, but its answer {known}: {error.reason}"
             ) from None
         handed_out(self._book, number)
 
@@ -415,7 +423,10 @@ def _texts(request: Request) -> Request:
 
 
 Entered: TypeAlias = dict[tuple[Book, int], str]
-"""Charges whose answers are not handed out, and the name of the budget of each."""
+"""Charges whose answers are not handed out, and what is known of the answer of each."""
+
+NOT_HANDED_OUT = "was not handed out"
+PERHAPS_HANDED_OUT = "may not have been handed out"
 
 ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
 

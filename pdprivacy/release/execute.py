@@ -36,9 +36,9 @@ def noting_charges() -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            for (_, number), name in entered.items():
-                title = f"Charge {number}" + (f" of the budget {name!r}" if name else "")
-                error.add_note(f"{title} is entered, but its answer was not handed out.")
+            for (book, number), known in entered.items():
+                title = f"Charge {number}" + (f" of the budget {book.name!r}" if book.name else "")
+                error.add_note(f"{title} is entered, but its answer {known}.")
             raise
 
 

@@ -7,6 +7,7 @@ nulls, NaN, signed zeros, subnormal numbers, integers that no double holds, all-
 from __future__ import annotations
 
 import datetime as dt
+import sys
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -17,6 +18,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, Ledger, errors
+from pdprivacy.ledger.store import UNKNOWN
 from tests.support.engine_frames import ON_NEWEST_PANDAS, frame_of
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
@@ -327,3 +329,70 @@ def test_a_release_that_was_answered_within_another_is_not_told_of():
     with pytest.raises(errors.ParameterError) as caught:
         private.dp.quantile("n", Shares([0.5, 2.0]), epsilon="0.1")
     assert not hasattr(caught.value, "__notes__")
+
+
+PLACES = tuple(f"pdprivacy/ledger/{name}.py" for name in ("book", "budget", "store", "sqlite"))
+PLACES += ("pdprivacy/release/execute.py",)
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+def test_an_error_and_the_entries_agree_on_the_answer_wherever_an_interrupt_comes(tmp_path, ledger):
+    """An interrupt that comes while the answer is noted may come before the note, or after it."""
+    frame, domain = pd.DataFrame({"n": [1, 2]}), Domain((Column("n", "integer", lower=0, upper=9),))
+    options = {"budget": Ledger(tmp_path / "budgets.ledger"), "name": "survey"} if ledger else {}
+    private = frame.dp.protect(domain, epsilon=100, **options)
+
+    def released(at: int | None = None) -> int:
+        """Release a count, interrupted at a call of a function; return the number of calls."""
+        calls = 0
+
+        def call(frame, *_):
+            nonlocal calls
+            calls += frame.f_code.co_filename.endswith(PLACES)
+            if calls == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+        sys.settrace(call)
+        try:
+            private.dp.count(epsilon=0.125)
+        finally:
+            sys.settrace(None)
+        return calls
+
+    released()
+    calls = released()
+    known, charged = set(), 2
+    for at in range(1, calls, 7 if ledger else 3):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            released(at)
+        entries, notes = private.dp.budget.entries, "; ".join(getattr(caught.value, "__notes__", []))
+        entered = len(entries) - charged
+        charged = len(entries)
+        answered = bool(entered and entries["answered"].iloc[-1])
+        known.add((answered, notes.partition("its answer ")[2]))
+        assert answered <= ("was not handed out" not in notes)
+        assert entered or "is entered, but" not in notes
+        assert answered or not entered or notes
+    assert (ledger, "may not have been handed out.") in known
+
+
+def test_an_answer_of_which_it_is_not_known_whether_it_was_noted_may_not_have_been_handed_out(tmp_path):
+    ledger = Ledger(tmp_path / "budgets.ledger")
+    budget = ledger.open("survey", pdprivacy.Pure(1))
+    number = budget.charge(pdprivacy.Pure("0.1"), "count", release_id="a").number
+    store = type(ledger.chain.store)
+
+    def lost(self, work, *, create=True):
+        written(self, work, create=create)
+        raise errors.LedgerError("The connection was lost.", fate=UNKNOWN)
+
+    written = store.write
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "write", lost)
+        with pytest.raises(errors.LedgerError, match="its answer may not have been handed out"):
+            budget.answered(number)
+        with pytest.raises(errors.LedgerError, match="its answer may not have been stored"):
+            budget.store_answer("a", b"17", {"count": "n"})
+    assert budget.entries["answered"].tolist() == [True]
+    assert budget.stored_answer("a", {"count": "n"}) == b"17"
