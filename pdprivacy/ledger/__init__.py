@@ -20,7 +20,7 @@ from pdprivacy.ledger.account import Account, Entry, Terms, doubles
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check
+from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check, hidden
 from pdprivacy.privacy import Loss, Unit
 
 __all__ = ["Account", "Audit", "Budget", "Entry", "Ledger"]
@@ -195,8 +195,12 @@ class Ledger:
         """Return the last record, and the account of each budget at that record."""
 
         def look(reader: Reader) -> tuple[Row | None, dict[str, Account]]:
-            books = (StoredBook(self.chain, name) for name in reader.budgets())
-            return reader.head, {book.name: book.account_in(reader) for book in books}
+            accounts = {}
+            for name, last in reader.last_charges().items():
+                if reader.find(name, "open") is None:
+                    raise hidden(name)
+                accounts[name] = StoredBook(self.chain, name).account_in(reader, last)
+            return reader.head, accounts
 
         return self.chain.read(look)
 

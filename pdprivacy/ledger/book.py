@@ -194,7 +194,7 @@ class StoredBook:
         """Implement `MemoryBook.declare`; write nothing where nothing changes."""
 
         def add(writer: Writer) -> None:
-            account = self.account_in(writer, decides=True)
+            account = self.account_in(writer)
             terms = change(account)
             if terms != account.terms:
                 writer.add(self.name, "redeclare", None, terms.to_json(datetime.now(UTC)))
@@ -207,7 +207,7 @@ class StoredBook:
         """Implement `MemoryBook.charge`."""
 
         def add(writer: Writer) -> Entry:
-            account, release = self.account_in(writer, decides=True), charge.release
+            account, release = self.account_in(writer), charge.release
             if release is not None and (row := writer.find(self.name, "charge", release)) is not None:
                 _refuse_again(self._answered(writer, row, account.terms))
             entry = account.charge(charge)
@@ -220,7 +220,7 @@ class StoredBook:
         """Implement `MemoryBook.answer`."""
 
         def add(writer: Writer) -> None:
-            if number > self.account_in(writer, decides=True).charges:
+            if number > self.account_in(writer).charges:
                 raise no_such_charge()
             writer.add(self.name, "answer", None, _answer_body(number, risk))
 
@@ -230,7 +230,7 @@ class StoredBook:
         """Implement `MemoryBook.store`."""
 
         def add(writer: Writer) -> int:
-            terms = self.account_in(writer, decides=True).terms
+            terms = self.account_in(writer).terms
             row = writer.find(self.name, "charge", release)
             if row is None:
                 raise no_such_charge()
@@ -308,18 +308,23 @@ class StoredBook:
             raise hidden(self.name)
         return account, answered, risks
 
-    def account_in(self, reader: Reader, *, decides: bool = False) -> Account:
+    def account_in(self, reader: Reader, last: int | None = None) -> Account:
         """Return the sums that the last charge holds.
 
-        ``decides``: also refuse a table of records in which another charge is the last, so that a damaged
-        table or index cannot hide a charge.
+        Refuses a table of records in which another charge is the last, so that a damaged table or index
+        cannot hide a charge. ``last``: the number of the last charge by the table, where it is known.
         """
         known = self._known(reader)
         if known is not None:
             return known
         opened, terms = self._terms(reader)
         row = reader.find(self.name, "charge")
-        if decides and reader.last_charge(self.name, (row or opened).number) is not None:
+        number = (row or opened).number
+        if last is None:
+            is_last = reader.last_charge(self.name, number) is None
+        else:
+            is_last = last <= number
+        if not is_last:
             raise hidden(self.name)
         return Account(terms) if row is None else entry_of(row, terms).after
 

@@ -40,6 +40,12 @@ WHERE twin.budget = row.budget AND twin."release" = row."release" AND twin.numbe
 """
 
 
+LAST_CHARGES = """
+SELECT budget, max(CASE WHEN kind = 'charge' THEN number END) FROM records NOT INDEXED
+WHERE budget <> '' GROUP BY budget ORDER BY min(number)
+"""
+
+
 class SQLiteStore(Store):
     """Records in a file of SQLite: durable, and shared by all processes of one machine.
 
@@ -339,16 +345,11 @@ class _Transaction(LedgerFiles, Writer):
         rows = self._ask(f"{query} ORDER BY number DESC LIMIT 1", *values)
         return rows[0][0] if rows else None
 
-    def budgets(self) -> list[str]:
-        names: list[Any] = [""]
-        query = "SELECT min(budget) FROM records INDEXED BY records_by_kind WHERE budget > ?"
-        while isinstance(names[-1], str):
-            names += self._ask(query, names[-1])[0]
-        if names.pop() is not None:
+    def last_charges(self) -> dict[str, int]:
+        last = {name: number or 0 for name, number in self._ask(LAST_CHARGES)}
+        if not all(isinstance(name, str) for name in last):
             raise self._tampered("the name of a budget is not a text")
-        opened = ((name, self.find(name, "open")) for name in names[1:])
-        numbers = {name: row.number for name, row in opened if row is not None}
-        return sorted(numbers, key=numbers.__getitem__)
+        return last
 
     def append(self, row: Row) -> None:
         self._ask(files.APPEND, *row)

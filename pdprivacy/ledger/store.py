@@ -191,9 +191,14 @@ class Reader(Protocol):
             check(rows[number + 1], rows[number])
         return rows[number]
 
-    def budgets(self) -> list[str]:
-        """Return the names of all budgets, in the order they were opened."""
-        return list(dict.fromkeys(row.budget for row in self.rows("kind = 'open' ORDER BY number")))
+    def last_charges(self) -> dict[str, int]:
+        """Return the number of the last charge of each budget, 0 without one, by the table alone.
+
+        The budgets are in the order they were opened.
+        """
+        names = [row.budget for row in self.rows("kind = 'open' ORDER BY number")]
+        charges = {name: self.last_charge(name, 0) for name in names}
+        return {name: 0 if row is None else row.number for name, row in charges.items()}
 
     def stored(self, digest: str) -> bytes | None:
         """Return the stored answer with this digest."""

@@ -478,7 +478,15 @@ def test_an_index_that_hides_the_last_charge_is_found(filled):
     )
     connection.commit()
     connection.close()
-    assert Ledger(filled).budget("one").account.charges == 2
+    ledger = Ledger(filled)
+    for read in (
+        lambda: ledger.budget("one").spent,
+        lambda: ledger.open("one").left,
+        lambda: ledger.budgets,
+        lambda: ledger.entries("one"),
+    ):
+        with pytest.raises(TamperedLedgerError, match="disagree on the last charge"):
+            read()
     with pytest.raises(TamperedLedgerError, match="disagree on the last charge"):
         Ledger(filled).budget("one").charge(Pure("0.125"), "mean")
     with pytest.raises(TamperedLedgerError, match="SQLite finds damage"):

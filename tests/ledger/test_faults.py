@@ -314,7 +314,7 @@ def check_rows(path: Path, rows: list[Row]) -> None:
     def look(reader):
         reader.find("b", "charge")
         reader.find("b", "charge", "r")
-        reader.budgets()
+        reader.last_charges()
         return reader.span(0, 10**6)
 
     rows_read = SQLiteStore(path).read(look)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -209,6 +210,49 @@ def test_a_sample_of_flipped_bits_never_lets_a_budget_overspend(content, folder)
     indexes = [index for index, page in enumerate(pages(content)) if page[0] in (2, 10)]
     bits += [8 * 512 * chance.choice(indexes) + chance.randrange(8 * 512) for _ in range(SAMPLE)]
     assert problems(overspends, bits_of_file(content, dict.fromkeys(bits)), folder) == {}
+
+
+def understates(path: Path) -> str:
+    """Describe a number of a damaged ledger that is less than what was charged; it may be refused."""
+    ledger = Ledger(path)
+    numbers = {
+        "spent": lambda: ledger.budget(NAME).spent[0],
+        "left": lambda: CAP - ledger.budget(NAME).left[0],
+        "budgets": lambda: ledger.budgets["spent"][NAME],
+        "entries": lambda: ledger.entries(NAME)["epsilon"].sum(),
+    }
+    for name, number in numbers.items():
+        with suppress(LedgerError):
+            if number() < CHARGES:
+                return f"{name!r} states less"
+    return ""
+
+
+def bits_of_indexes(content: bytes) -> list[int]:
+    """Return the bits of the pages of indexes, those of the kind of a charge first."""
+    inside = [
+        8 * (512 * index + byte) + bit
+        for index, page in enumerate(pages(content))
+        if page[0] in (2, 10)
+        for byte in range(512)
+        for bit in range(8)
+    ]
+    kinds = {at for found in re.finditer(b"charge", content) for at in range(*found.span())}
+    return sorted(inside, key=lambda bit: bit // 8 not in kinds)
+
+
+def test_flipped_bits_of_an_index_never_state_less_than_was_charged(content, folder):
+    bits = bits_of_indexes(content)
+    chance = random.Random(3)
+    sample = [*bits[: 8 * len(b"charge") * 2 * CAP : 9], *chance.sample(bits, SAMPLE // 2)]
+    assert problems(understates, bits_of_file(content, dict.fromkeys(sample)), folder) == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("shard", range(JOURNAL_SHARDS))
+def test_no_flipped_bit_of_an_index_states_less_than_was_charged(content, folder, shard):
+    bits = bits_of_indexes(content)[shard::JOURNAL_SHARDS]
+    assert problems(understates, bits_of_file(content, bits), folder) == {}
 
 
 @pytest.mark.full

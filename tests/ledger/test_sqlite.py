@@ -85,7 +85,7 @@ def test_records_come_back_as_they_were_entered(path):
         assert [reader.last_charge("b", after) for after in (0, 4, 6)] == [rows[6], rows[6], None]
         assert reader.find("a", "charge", "r1") == rows[5]
         assert reader.find("a", "charge", "r2") is reader.find("\ud800", "charge", "\ud800") is None
-        assert reader.budgets() == ["b", "a"]
+        assert list(reader.last_charges().items()) == [("b", 6), ("a", 5)]
         assert reader.damage(7) == []
         assert reader.unindexed(0, 7) == []
 
