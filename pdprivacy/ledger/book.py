@@ -320,11 +320,9 @@ class StoredBook:
         opened, terms = self._terms(reader)
         row = reader.find(self.name, "charge")
         number = (row or opened).number
-        if last is None:
-            is_last = reader.last_charge(self.name, number) is None
-        else:
-            is_last = last <= number
-        if not is_last:
+        if last is None and reader.last_charge(self.name, number) is not None:
+            raise hidden(self.name)
+        if last is not None and last > number:
             raise hidden(self.name)
         return Account(terms) if row is None else entry_of(row, terms).after
 

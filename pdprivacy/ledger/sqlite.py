@@ -375,12 +375,15 @@ class _Transaction(LedgerFiles, Writer):
 
     def store(self, digest: str, answer: bytes) -> None:
         folder, private = self.path + "-answers", partial(os.open, mode=0o600)
+        unfinished = f"{folder}/unfinished"  # nobody else makes one while the lock is held
         try:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
                 disk.sync(os.path.dirname(folder))
+            with suppress(FileNotFoundError):
+                os.unlink(unfinished)  # of a process that was killed here
             with (
-                disk.draft(f"{folder}/{digest}", os.replace) as name,
+                disk.draft(f"{folder}/{digest}", os.replace, unfinished) as name,
                 open(name, "xb", opener=private) as file,
             ):
                 file.write(answer)

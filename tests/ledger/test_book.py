@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import stat
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from pdprivacy import Budget, Ledger, Pure, Unit
+from pdprivacy import Budget, Ledger, Pure, Unit, disk
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
+from pdprivacy.ledger.book import MARK
 
 REQUEST = {"release": "mean", "columns": "'age'", "epsilon": "0.5"}
 
@@ -105,6 +107,23 @@ def test_arguments_are_not_mistaken_for_the_declaration(budget):
     budget.store_answer("named", b"1", {"declaration of the data": "f2", "privacy unit": "x"})
     with pytest.raises(ChangedStepError):
         budget.stored_answer("named", {})
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_what_a_process_leaves_that_is_killed_while_it_stores_an_answer_is_removed(budget, tmp_path):
+    folder = tmp_path / "budget.db-answers"
+    budget.charge(Pure(0.5), "mean of age", release_id="2026-06")
+    for unfinished in (b"1" * 10_000, b"2"):
+        if not (child := os.fork()):
+            disk.sync = lambda path: os.path.isdir(path) or os._exit(9)
+            budget.store_answer("2026-06", unfinished, REQUEST)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        assert len(list(folder.iterdir())) == 2
+    budget.store_answer("2026-06", b"3", REQUEST)
+    assert budget.stored_answer("2026-06", REQUEST) == b"3"
+    assert all(MARK.fullmatch(path.name) for path in folder.iterdir())
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_answers_have_permissions_of_their_own(budget, tmp_path):

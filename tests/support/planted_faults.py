@@ -499,8 +499,8 @@ FAULTS = (
     PlantedFault(
         "last charge taken from the index alone",
         "ledger/book.py",
-        "            is_last = reader.last_charge(self.name, number) is None",
-        "            is_last = True",
+        "        if last is None and reader.last_charge(self.name, number) is not None:",
+        "        if False:",
         ("tests/ledger/test_audit.py::test_an_index_that_hides_the_last_charge_is_found",),
     ),
     PlantedFault(
