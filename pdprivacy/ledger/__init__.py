@@ -6,7 +6,6 @@ A `Ledger` holds the budgets of many tables, shared by many processes, kept for 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +19,7 @@ from pdprivacy.ledger.account import Account, Entry, Terms, doubles
 from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
-from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, check, hidden
+from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, hidden
 from pdprivacy.privacy import Loss, Unit
 
 __all__ = ["Account", "Audit", "Budget", "Entry", "Ledger"]
@@ -231,15 +230,7 @@ class Ledger:
         Raises LedgerError where the file exists or cannot be written; ParameterError for a server, which has
         backups of its own.
         """
-        self.chain.store.backup(path, self._checked_rows())
-
-    def _checked_rows(self) -> Iterator[Row]:
-        """Yield all records; raise TamperedLedgerError where one does not follow from the one before it."""
-        before = None
-        for row in self.chain.rows(self.chain.head()):
-            check(row, before)
-            yield row
-            before = row
+        self.chain.store.backup(path, self.chain.checked_rows(self.chain.head()))
 
     def close(self) -> None:
         """Close connections; a later use opens them again."""

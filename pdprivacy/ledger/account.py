@@ -359,6 +359,16 @@ def entry_of(row: Row, terms: Terms) -> Entry:
     return Entry(after.charges, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
 
 
+def priced_text(row: Row) -> str:
+    """Return the part of the record of a charge that its loss and its events depend on.
+
+    The names of the parts are found as they are written: a quote within a text is escaped.
+    """
+    before, _, after = row.body.partition(',"kind":"charge","label":')
+    loss = after.partition(',"loss":')[2].partition(',"mechanism":')[0]
+    return before.partition(',"events":')[2] + loss
+
+
 def _stamp(time: datetime) -> str:
     """Return the time of a record as text; raise LedgerError where the clock cannot be right."""
     if not FIRST_YEAR < time.year < LAST_YEAR:

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,8 +17,18 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from pdprivacy.accounting import Event, Events
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
-from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, terms_of
+from pdprivacy.ledger.account import (
+    Account,
+    Charge,
+    Entry,
+    Terms,
+    answer_of,
+    entry_of,
+    priced_text,
+    terms_of,
+)
 from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 from pdprivacy.types import Floats, Mask
 
@@ -154,6 +165,14 @@ class MemoryBook:
         account = self._account
         return account, self._entries[: account.charges]
 
+    def events(self) -> Events:
+        """Return the events of all charges, equal ones once, with their counts."""
+        counts: Counter[Event] = Counter()
+        for entry in self.entries()[1]:
+            for event, count in entry.events:
+                counts[event] += count
+        return list(counts.items())
+
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """Pass each picked charge to ``take``; return the account at one moment, and the answers until then.
 
@@ -287,12 +306,30 @@ class StoredBook:
             _noted(entry, risk) if is_answered else entry for entry, is_answered, risk in answers
         ]
 
+    def events(self) -> Events:
+        """Implement `MemoryBook.events`; charges of equal text are counted before one of them is parsed."""
+        head, account = self.chain.read(lambda reader: (reader.head, self.account_in(reader)))
+        first: dict[str, Row] = {}
+        charges: Counter[str] = Counter()
+        for row in self.chain.checked_rows(head):
+            if row.kind == "charge" and row.budget == self.name:
+                text = priced_text(row)
+                charges[text] += 1
+                first.setdefault(text, row)
+        if charges.total() != account.charges:
+            raise hidden(self.name)
+        counts: Counter[Event] = Counter()
+        for text, row in first.items():
+            for event, count in entry_of(row, account.terms).events:
+                counts[event] += count * charges[text]
+        return list(counts.items())
+
     def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
         """Implement `MemoryBook.read`: read all records (answers may come late), keep the picked charges."""
         head, account = self.chain.read(lambda reader: (reader.head, self.account_in(reader)))
         answered, risks = np.zeros(account.charges, dtype=bool), np.full(account.charges, np.nan)
         charges, picked = 0, range(account.charges)[pick]
-        for row in self.chain.rows(head):
+        for row in self.chain.checked_rows(head):
             if row.budget == self.name and row.kind == "charge":
                 if charges in picked:
                     take(entry_of(row, account.terms))

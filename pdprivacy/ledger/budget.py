@@ -348,10 +348,8 @@ class Budget:
 
     @property
     def events(self) -> Events:
-        """The events released so far, each with its count, as accountings take them."""
-        events: list[tuple[Event, int]] = []
-        self._book.read(lambda entry: events.extend(entry.events))
-        return events
+        """The events released so far, equal ones once, with their counts, as accountings take them."""
+        return self._book.events()
 
     @partial(with_hints, prefix="private.dp.budget")
     def report(self, delta: Rational) -> pd.DataFrame:

@@ -355,6 +355,14 @@ class Chain:
         for rows in self.spans(until, Reader.span):
             yield from rows
 
+    def checked_rows(self, until: Row | None) -> Iterator[Row]:
+        """Yield all records up to ``until``; refuse one that does not follow from the one before it."""
+        before = None
+        for row in self.rows(until):
+            check(row, before)
+            yield row
+            before = row
+
     def spans(self, until: Row | None, look: Callable[[Reader, int, int], T]) -> Iterator[T]:
         """Yield what ``look`` reads of the records above a number and up to another; each a transaction."""
         last = 0 if until is None else until.number

@@ -19,6 +19,7 @@ import pytest
 
 from pdprivacy import ZCDP, Approx, Budget, Column, Domain, Ledger, Pure, Unit
 from pdprivacy.accounting import Event, GaussianNoise
+from pdprivacy.accounting.events import tally
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetError,
@@ -28,6 +29,7 @@ from pdprivacy.errors import (
     ParameterError,
     PrivacyError,
 )
+from pdprivacy.ledger.account import entry_of
 
 SCHEMA = pa.DataFrameSchema(
     {
@@ -491,3 +493,37 @@ def test_an_invalid_ledger_is_not_taken_for_a_new_one(path):
         with pytest.raises(LedgerError, match="not a ledger, or it is damaged"):
             protect(Ledger(path), **options)
     assert path.read_text() == "no database\n" * 100
+
+
+def test_equal_charges_are_counted_before_they_are_parsed(ledger, monkeypatch):
+    """The events are those of all entries, and a record is parsed for each kind of charge alone."""
+    label = 'a,"kind":"charge","label":"b","loss":{} \\ ,"events":'  # which looks like parts of a record
+    noise = GaussianNoise(Fraction(3), 1, 1)
+    kinds = [
+        (Pure(0.25), {}),
+        (Pure("0.1"), {"count": 3}),
+        (Pure(0.5), {"events": [(Event(Pure(0.125)), 4)]}),
+        (Approx(0.5, 1e-6), {"events": [(Event(Approx(0.5, 1e-6), noise), 1), (Event(Pure(0.25)), 2)]}),
+        (Pure(0.5), {"events": [(Event(Pure(0.5), group="sample"), 1)]}),
+    ]
+    books = [Budget(100, 0.5), ledger.open("b", Approx(100, 0.5))]
+    ledger.open("other", Pure(9)).charge(Pure(3), "count")
+    for budget in books:
+        for number in range(4):
+            for loss, options in kinds:
+                budget.charge(loss, label if number % 2 else "count", **options)
+    in_memory, stored = books
+    expected = tally(pair for entry in in_memory._book.entries()[1] for pair in entry.events)
+    parsed = []
+
+    def counted_entry_of(row, terms):
+        parsed.append(row)
+        return entry_of(row, terms)
+
+    monkeypatch.setattr("pdprivacy.ledger.book.entry_of", counted_entry_of)
+    for budget in books:
+        events = budget.events
+        assert tally(events) == expected
+        assert len(events) == len({event for event, _ in events})
+    assert len(parsed) == len(kinds)
+    assert stored.report(1e-3).equals(in_memory.report(1e-3))

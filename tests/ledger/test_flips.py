@@ -237,7 +237,7 @@ def bits_of_indexes(content: bytes) -> list[int]:
         for byte in range(512)
         for bit in range(8)
     ]
-    kinds = {at for found in re.finditer(b"charge", content) for at in range(*found.span())}
+    kinds = {at for match in re.finditer(b"charge", content) for at in range(*match.span())}
     return sorted(inside, key=lambda bit: bit // 8 not in kinds)
 
 
