@@ -60,9 +60,10 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. For a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most, and, of a minimum or maximum, ``rank``, the records from the end, whether that was ``cut``
-        to half of the public ones, the ``step`` of its values and the ``widest`` distance between two of
-        them; one for all, or one per choice. For weighted sums and means also ``rounding_per_record``
+        most; of a number, the largest ``step`` between two candidates, and the largest as a part of the
+        number, ``relative_step``; of a minimum or maximum also ``rank``, the records from the end, whether
+        that was ``cut`` to half of the public ones, and the ``widest`` distance between two candidates; one
+        for all, or one per choice. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not

@@ -37,7 +37,7 @@ from pdprivacy.engine.blocks import (
     numbers,
 )
 from pdprivacy.expressions.cells import nulls
-from pdprivacy.statistic import GroupedSums, Quantity, Ranks, Read, Window
+from pdprivacy.statistic import GroupedSums, Quantity, RankGrid, Ranks, Read, Window
 from pdprivacy.types import Floats, Integers
 
 Steps: TypeAlias = NDArray[np.int32]
@@ -140,31 +140,31 @@ class PandasEngine:
             total += residue - 2**64 if residue >= 2**63 else residue
         return count, total
 
-    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks:
-        """Return the records without null in the order of their grid steps, counted or weighted."""
-        read = self._quantity(quantity)
+    def ranks(self, grid: RankGrid, weight: Quantity | None = None) -> Ranks:
+        """Return the records without null in the order of their steps, counted or weighted."""
+        read = numbers(self._frame[grid.column.name].array)
         if weight is None:
-            return ranked(read, quantity, self.rows)
-        return weighed(read, quantity, self._quantity(weight), weight, self.rows)
+            return ranked(read, grid, self.rows)
+        return weighed(read, grid, self._quantity(weight), weight, self.rows)
 
-    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> list[SortedRanks]:
-        """Return the records without null per declared group of ``keys``, ordered by their grid steps."""
+    def grouped_ranks(self, grid: RankGrid, keys: Sequence[Column], method: str) -> list[SortedRanks]:
+        """Return the records without null per declared group of ``keys``, ordered by their steps."""
         table = CellTable(self._coders(keys, method))
         declared_cells = table.declared_cells()
-        read, lowest, count = self._quantity(quantity), quantity.anchor + quantity.low, 0
-        steps, groups = np.empty(self.rows, np.uint32), np.empty(self.rows, np.int32)
+        read, count = numbers(self._frame[grid.column.name].array), 0
+        steps, groups = np.empty(self.rows, step_type(grid)), np.empty(self.rows, np.int32)
         width = min(BLOCK, max(self.rows, 1))
         (buffer,), codes = _scratch(width), np.empty(width, np.intp)
         for start, stop in blocks(self.rows, BLOCK):
-            out, cells = buffer[: stop - start], codes[: stop - start]
-            quantity.anchored(read(start, stop), out)
+            cells = codes[: stop - start]
+            out = grid.clamped(read(start, stop), buffer[: stop - start])
             table.read(start, stop, cells)
             group = declared_cells[cells]
             kept = ~np.isnan(out) & (group >= 0)
             target = slice(count, count + int(np.count_nonzero(kept)))
-            steps[target], groups[target] = (out.view(np.int64) - lowest)[kept], group[kept]
+            steps[target], groups[target] = grid.steps(out[kept]) - grid.low, group[kept]
             count = target.stop
-        return sorted_by_group(steps[:count], groups[:count], table.declared, quantity)
+        return sorted_by_group(steps[:count], groups[:count], table.declared, grid)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:
         """Return counts and sums of complete records per nearest centre, read once for all rounds."""
@@ -280,12 +280,12 @@ class StepRanks:
 
     Parameters
     ----------
-    steps : (n,) uint32, distances from the lowest step, in any order.
+    steps : (n,) of `step_type`, distances from the lowest step, in any order.
     counts : the number of records in each bin of 2**shift steps.
     low, high : the lowest and the highest step.
     """
 
-    def __init__(self, steps: NDArray[np.uint32], counts: Integers, low: int, high: int) -> None:
+    def __init__(self, steps: NDArray[Any], counts: Integers, low: int, high: int) -> None:
         self._steps, self._counts = steps, counts
         self._low, self._high = low, high
         self._sorted = 0  # records of all windows so far
@@ -309,7 +309,8 @@ class StepRanks:
             values, counts = values[first_of:after], counts[first_of:after]
         else:
             # one comparison for both ends: a step below ``start`` wraps around to a large number
-            inside = self._steps - np.uint32(start) < np.uint32(stop - start)
+            unsigned = self._steps.dtype.type
+            inside = self._steps - unsigned(start) <= unsigned(stop - start - 1)
             values, counts = self._distinct(self._steps[inside])
         return Window(self._low + start, self._low + stop - 1, int(reached[left]), values, counts)
 
@@ -317,7 +318,7 @@ class StepRanks:
     def _whole(self) -> tuple[Integers, Integers]:
         return self._distinct(self._steps)
 
-    def _distinct(self, steps: NDArray[np.uint32]) -> tuple[Integers, Integers]:
+    def _distinct(self, steps: NDArray[Any]) -> tuple[Integers, Integers]:
         """Return the distinct steps in order, and the number of records of each."""
         values, counts = np.unique(steps, return_counts=True)
         return values.astype(np.int64) + self._low, counts.astype(np.int64)
@@ -357,7 +358,7 @@ class SortedRanks:
 
 
 def sorted_by_group(
-    steps: NDArray[np.uint32], groups: NDArray[np.int32], size: int, quantity: Quantity
+    steps: NDArray[Any], groups: NDArray[np.int32], size: int, grid: RankGrid
 ) -> list[SortedRanks]:
     """Return the records of each group by their ``steps``, distances from the lowest step in any order."""
     from scipy.sparse import csc_array  # here, as scipy.sparse takes long to import
@@ -367,11 +368,11 @@ def sorted_by_group(
     steps, starts = by_group.data, by_group.indptr
     for start, stop in pairwise(starts.tolist()):
         steps[start:stop].sort()
-    return sorted_ranks(steps, None, starts, quantity)
+    return sorted_ranks(steps, None, starts, grid)
 
 
 def sorted_ranks(
-    steps: NDArray[Any], counts: Integers | None, starts: NDArray[Any], quantity: Quantity
+    steps: NDArray[Any], counts: Integers | None, starts: NDArray[Any], grid: RankGrid
 ) -> list[SortedRanks]:
     """Return the records of each group by their steps.
 
@@ -384,13 +385,13 @@ def sorted_ranks(
     changes = np.append(steps[1:] != steps[:-1], True)[: len(steps)]
     changes[starts[1:][starts[1:] > 0] - 1] = True
     last = np.flatnonzero(changes)
-    values, reached = steps[last].astype(np.int64) + quantity.low, last + 1
+    values, reached = steps[last].astype(np.int64) + grid.low, last + 1
     if counts is not None:
         reached = np.cumsum(counts)[last]
     edges = np.searchsorted(last, starts)
     before = np.append(0, reached)[edges]
     return [
-        SortedRanks(values[start:stop], reached[start:stop] - below, quantity.low, quantity.high)
+        SortedRanks(values[start:stop], reached[start:stop] - below, grid.low, grid.high)
         for start, stop, below in zip(edges[:-1], edges[1:], before[:-1], strict=True)
     ]
 
@@ -413,27 +414,30 @@ def bins_around(reached: Integers, first: int, last: int) -> tuple[int, int]:
     return left, right
 
 
-def ranked(read: Callable[[int, int], Any], quantity: Quantity, rows: int) -> StepRanks:
-    """Return the records of a quantity, clamped, put on the grid and counted in bins in one pass."""
-    steps = np.empty(rows, np.uint32)
-    buffer = np.empty(min(BLOCK, max(rows, 1)))
-    width = quantity.high - quantity.low + 1
-    shift = bin_shift(width)
-    counts = np.zeros(((width - 1) >> shift) + 1, np.int64)
-    lowest = quantity.anchor + quantity.low
+def step_type(grid: RankGrid) -> type[np.uint32 | np.uint64]:
+    """Return the narrowest type of distances from the lowest step."""
+    return np.uint32 if grid.candidates <= 1 << 32 else np.uint64
+
+
+def ranked(read: Callable[[int, int], Any], grid: RankGrid, rows: int) -> StepRanks:
+    """Return the records of a column, clamped, put on the grid and counted in bins in one pass."""
+    steps = np.empty(rows, step_type(grid))
+    memory = np.empty((3, min(BLOCK, max(rows, 1))))
+    buffer, memory = memory[0], memory[1:]
+    shift = bin_shift(grid.candidates)
+    counts = np.zeros(((grid.candidates - 1) >> shift) + 1, np.int64)
     count = 0
     for start, stop in blocks(rows, BLOCK):
-        out = buffer[: stop - start]
-        quantity.anchored(read(start, stop), out)
+        out = grid.clamped(read(start, stop), buffer[: stop - start])
         if np.isnan(out.min()):  # a minimum is NaN where any value is
             out = out[~np.isnan(out)]
-        distances = out.view(np.int64)
-        distances -= lowest
+        distances = grid.steps(out, memory)
+        distances -= grid.low
         steps[count : count + len(distances)] = distances
         count += len(distances)
         distances >>= shift
         counts += np.bincount(distances, minlength=len(counts))
-    return StepRanks(steps[:count], counts, quantity.low, quantity.high)
+    return StepRanks(steps[:count], counts, grid.low, grid.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,28 +458,28 @@ class WeighedRanks:
 
 def weighed(
     read: Callable[[int, int], Any],
-    quantity: Quantity,
+    grid: RankGrid,
     weigh: Callable[[int, int], Any],
     weight: Quantity,
     rows: int,
 ) -> WeighedRanks:
-    """Return the records of a quantity with a weight other than zero, sorted by their steps."""
+    """Return the records of a column with a weight other than zero, sorted by their steps."""
     values, weights = np.empty((2, rows), np.int64)
     count = 0
     for start, stop in blocks(rows, BLOCK):
-        steps = np.empty((2, stop - start))
-        quantity.anchored(read(start, stop), steps[0])
-        weight.anchored(weigh(start, stop), steps[1])
-        steps = steps[:, ~np.isnan(steps).any(axis=0) & (steps[1] != weight.zero)]
-        target = slice(count, count + steps.shape[1])
-        values[target] = steps[0].view(np.int64) - quantity.anchor
-        weights[target] = steps[1].view(np.int64) - weight.anchor
+        block = np.empty((2, stop - start))
+        grid.clamped(read(start, stop), block[0])
+        weight.anchored(weigh(start, stop), block[1])
+        block = block[:, ~np.isnan(block).any(axis=0) & (block[1] != weight.zero)]
+        target = slice(count, count + block.shape[1])
+        values[target] = grid.steps(block[0])
+        weights[target] = block[1].view(np.int64) - weight.anchor
         count = target.stop
     order = np.argsort(values[:count], kind="stable")
     values, weights = values[order], weights[order]
-    firsts = np.flatnonzero(np.diff(values, prepend=quantity.low - 1))
+    firsts = np.flatnonzero(np.diff(values, prepend=grid.low - 1))
     sums = np.add.reduceat(weights, firsts) if count else weights
-    return WeighedRanks(Window(quantity.low, quantity.high, 0, values[firsts], sums))
+    return WeighedRanks(Window(grid.low, grid.high, 0, values[firsts], sums))
 
 
 # ---------------------------------------------------------------- points around centres

@@ -26,12 +26,28 @@ FEW_EDGES = 8
 
 
 @dataclass(frozen=True, slots=True)
+class ClampedNumber:
+    """The expressions that read a number within bounds.
+
+    ``name``: the column. ``source``: it as it is selected. ``conditions``: on that, under which a record has
+    a number, to be asked one after the other. ``value``: the number clamped, a double. ``whole``: whether
+    ``source`` is it clamped, as a whole number.
+    """
+
+    name: Any
+    source: Any
+    conditions: tuple[Any, ...]
+    value: Any
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BoundedNumber:
     """The expressions that read a quantity.
 
-    ``name``: the column. ``source``: it as it is selected. ``conditions``: on that, under which a record has
-    a number, to be asked one after the other. ``steps``: it clamped, centred and on the grid, a double.
-    ``whole``: whether ``source`` is it clamped, as a whole number that the grid does not round.
+    ``name``, ``source``, ``conditions``: as those of a `ClampedNumber`. ``steps``: it clamped, centred and on
+    the grid, a double. ``whole``: whether ``source`` is it clamped, as a whole number that the grid does not
+    round.
     """
 
     name: Any
@@ -97,9 +113,17 @@ class StoredColumn:
         """Return how a quantity of the column is read."""
         if quantity.label is not None:
             return self._indicator(quantity, quantity.label[0])
+        number = self.clamped(quantity.lower, quantity.upper)
+        # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
+        value = number.value - quantity.before if quantity.before else number.value
+        steps = (value + quantity.shift) - quantity.zero
+        whole = number.whole and quantity.grid <= 1.0
+        return BoundedNumber(self.column.name, number.source, number.conditions, steps, whole)
+
+    def clamped(self, lower: float, upper: float) -> ClampedNumber:
+        """Return how the column is read as numbers within these bounds."""
         library = narwhals()
-        lower, upper = quantity.lower, quantity.upper
-        source, value = self._doubles(), self._clamped(lower, upper)
+        source, value = self._doubles(), self._within(lower, upper)
         whole = (
             self.dtype.is_integer()
             and lower.is_integer()
@@ -108,18 +132,12 @@ class StoredColumn:
         )
         if whole:
             # clamped once, as integers
-            source = self._clamped(int(lower), int(upper), self._integers())
+            source = self._within(int(lower), int(upper), self._integers())
             value = self._selected.cast(library.Float64)
-        # the same additions as `Quantity.anchored`: doubles round to the grid by themselves
-        if quantity.before:
-            value = value - quantity.before
         conditions = [~self._selected.is_null()]
         if self.dtype.is_float() or self.dtype == library.Unknown:
             conditions.append(~self._selected.is_nan())
-        steps = (value + quantity.shift) - quantity.zero
-        return BoundedNumber(
-            self.column.name, source, tuple(conditions), steps, whole and quantity.grid <= 1.0
-        )
+        return ClampedNumber(self.column.name, source, tuple(conditions), value, whole)
 
     def _indicator(self, quantity: Quantity, label: Any) -> BoundedNumber:
         unit, zero = (((value - quantity.before) + quantity.shift) - quantity.zero for value in (1.0, 0.0))
@@ -208,7 +226,7 @@ class StoredColumn:
             read = within if beyond is None else library.when(read == within).then(within).otherwise(beyond)
         return read if dtype == library.Int64 else read.cast(library.Int64)
 
-    def _clamped(self, lower: float, upper: float, read: Any = None) -> Any:
+    def _within(self, lower: float, upper: float, read: Any = None) -> Any:
         """The selected column within bounds, or another expression."""
         value = self._selected if read is None else read
         if not self.cases:
@@ -241,16 +259,16 @@ class StoredColumn:
         assert column.upper is not None
         lower, upper = int(column.lower), int(column.upper)
         if self.dtype.is_integer():
-            key = self._clamped(lower, upper) - lower
+            key = self._within(lower, upper) - lower
             return _CellKey(self._integers(), _is_null(self._selected, library.Int64), None, key)
-        key = self._clamped(float(lower), float(upper)).floor() - float(lower)
+        key = self._within(float(lower), float(upper)).floor() - float(lower)
         return _CellKey(self._doubles(), _is_null(self._selected, library.Float64), None, key)
 
     def _bin_key(self, edges: Sequence[float]) -> _CellKey:
         """The bins between edges."""
         source = self._doubles()
         lower, upper = self.column.bounds("bins")
-        value = self._clamped(lower, upper)
+        value = self._within(lower, upper)
         if rounds_down(self.column):
             value = value.floor()
         known = None

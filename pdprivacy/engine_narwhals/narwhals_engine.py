@@ -14,9 +14,8 @@ from pdprivacy import noise
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine.pandas_engine import bin_shift, bins_around
 from pdprivacy.engine.unit_codes import no_names
-from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, type_name
+from pdprivacy.engine_narwhals.column_expressions import type_name
 from pdprivacy.engine_narwhals.engines import (
     in_partitions,
     narwhals,
@@ -25,6 +24,7 @@ from pdprivacy.engine_narwhals.engines import (
     quoted_for_duckdb,
     run_guarded,
 )
+from pdprivacy.engine_narwhals.histogram_ranks import HistogramRanks
 from pdprivacy.engine_narwhals.native_frames import (
     ArrowPieces,
     Piecewise,
@@ -40,8 +40,8 @@ from pdprivacy.engine_narwhals.native_frames import (
     then,
 )
 from pdprivacy.engine_narwhals.queries import Queries, Query
-from pdprivacy.errors import DeclarationError, EngineError, InvalidDataError, ParameterError
-from pdprivacy.statistic import GroupedSums, Quantity, Read, Window, quantity
+from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from pdprivacy.statistic import GroupedSums, Quantity, RankGrid, Read, quantity
 from pdprivacy.types import Floats, Integers
 
 Plan: TypeAlias = Callable[[Any], Any]
@@ -160,18 +160,18 @@ class NarwhalsEngine:
             raise self._refused("the cell of each record, as its rows have no order")
         return self._answer(self._queries.codes(column, method))
 
-    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> HistogramRanks:
+    def ranks(self, grid: RankGrid, weight: Quantity | None = None) -> HistogramRanks:
         """The records in the order of their steps: one query counts them in bins, one more reads a window."""
-        number, weighing = self._queries.column(quantity.column, "q0").number(quantity), None
-        names = [number.name]
+        number = self._queries.column(grid.column, "q0").clamped(grid.lower, grid.upper)
+        weighing = None
         if weight is not None:
             weighing = self._queries.column(weight.column, "q1").number(weight), weight
-            names.append(weight.column.name)
+        names = [number.name, *([] if weighing is None else [weighing[0].name])]
 
         def results(plan: Plan) -> list[Any]:
             return self._results("the ranks of a number", names, [plan])[0]
 
-        return HistogramRanks(results, number, quantity, self._name, weighing)
+        return HistogramRanks(results, number, grid, self._queries, weighing)
 
     def clusters(self, quantities: Sequence[Quantity], centers: Floats) -> GroupedSums:  # noqa: ARG002
         """Refused: records around centres are read from pandas frames only."""
@@ -404,216 +404,6 @@ def _as_text(name: Hashable, mixed: str) -> str:
         return "read it as text."
     replaced = f"* REPLACE ({texts[mixed]} AS {column})"
     return f"make it text: relation.project({replaced!r})."
-
-
-# ---------------------------------------------------------------- ranks
-
-FEW = 1 << 16
-"""The number of records up to which all are read at once, in one query."""
-
-MANY = 1 << 20
-"""A bin at the end of a window that may give more steps is counted in smaller ones."""
-
-AT_ONCE = 1 << 24
-"""The largest number of steps in the result of a query, per part of a frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FetchedSteps:
-    """The different steps from ``start`` up to ``stop``, all as distances from the lowest one."""
-
-    start: int
-    stop: int
-    distances: Integers
-    counts: Integers
-
-
-class HistogramRanks:
-    """The records by their steps, in the engine that holds them.
-
-    How many there are per bin is asked for once, in the bins of `StepRanks`; a window is those
-    around its ranks, whose steps are asked for by one query more. Where bins are one step wide there is no
-    such query, nor for a window within one that is held: all is held at once of few records, and of more (up
-    to `AT_ONCE` steps) when the windows together would read as many records.
-
-    A window holds each step that has a record, 16 bytes each: at most as many as there are records between
-    its ranks, and in the two bins at its ends. Nothing else is in memory: what a quantile takes depends on
-    its epsilon, not on the number of rows. Wider windows are read in parts of `AT_ONCE` steps, a query each.
-
-    Bins have at most 2**20 steps. For a frame that is computed in parts, each part gives its own: a bin
-    that may give more than `MANY` is counted in 2**12 smaller ones first, by another query.
-
-    Parameters
-    ----------
-    query : what a plan gives of the frame, computed once, of the frame or of its parts.
-    number, quantity : how the records are read, and on which grid.
-    engine : its name, for errors.
-    weight : how their weights are read, and on which grid: numbers of records are then sums of weights. A
-        record of no weight has no rank, so that each counts for one step at least.
-
-    Raises
-    ------
-    EngineError : by a frame that differs from one query to the next, or an engine whose doubles are others.
-    """
-
-    def __init__(
-        self,
-        query: Callable[[Plan], list[Any]],
-        number: BoundedNumber,
-        quantity: Quantity,
-        engine: str,
-        weight: tuple[BoundedNumber, Quantity] | None = None,
-    ) -> None:
-        self._query, self._number, self._quantity, self._engine = query, number, quantity, engine
-        self._weight = weight
-        self._parts = 1
-        self._width = quantity.high - quantity.low + 1
-        self._set(*self._count_bins(0, self._width))
-        self._read = 0  # records of all windows so far
-        self._fetched: list[_FetchedSteps] = []
-
-    @property
-    def rows(self) -> int:
-        """Records without null."""
-        return int(self._reached[-1])
-
-    def between(self, first: int, last: int) -> Window:
-        """Implement `Ranks.between` by the bins around the ranks."""
-        left, right = bins_around(self._reached, first, last)
-        while any(self._refine(end, MANY) for end in (left, right - 1)):
-            left, right = bins_around(self._reached, first, last)
-        start, stop = int(self._edges[left]), int(self._edges[right])
-        below = int(self._reached[left])
-        fetched = self._steps_of_bins(left, right)
-        first_of, after = np.searchsorted(fetched.distances, [start, stop])
-        low = self._quantity.low
-        distances, counts = fetched.distances[first_of:after], fetched.counts[first_of:after]
-        return Window(low + start, low + stop - 1, below, distances + low, counts)
-
-    # ------------------------------------------------------------ bins
-
-    def _set(self, edges: Integers, counts: Integers) -> None:
-        self._edges, self._counts = edges, counts
-        # records up to each bin, and how many steps a query of them may give
-        most = np.minimum(counts, np.diff(edges) * self._parts)
-        self._reached, self._given = (np.append(0, np.cumsum(each)) for each in (counts, most))
-
-    def _count_bins(self, start: int, stop: int) -> tuple[Integers, Integers]:
-        """The edges of about 2**12 bins from ``start`` up to ``stop``, and how many records are in each."""
-        shift = bin_shift(stop - start)
-        first, after = start >> shift, ((stop - 1) >> shift) + 1
-        keys, key_counts = self._query_distances(shift, first, after)
-        counts = np.zeros(after - first, np.int64)
-        counts[keys - first] = key_counts
-        return np.minimum(np.arange(first, after + 1, dtype=np.int64) << shift, stop), counts
-
-    def _refine(self, bin_: int, most: int) -> bool:
-        """Count a bin in smaller ones if a query of it may give more than ``most`` steps; whether it was."""
-        start, stop = self._edges[bin_ : bin_ + 2].tolist()
-        if self._given[bin_ + 1] - self._given[bin_] <= most or stop - start == 1:
-            return False
-        edges, counts = self._count_bins(start, stop)
-        self._compare(int(counts.sum()), bin_, bin_ + 1)
-        self._set(
-            np.concatenate([self._edges[:bin_], edges, self._edges[bin_ + 2 :]]),
-            np.concatenate([self._counts[:bin_], counts, self._counts[bin_ + 1 :]]),
-        )
-        return True
-
-    def _compare(self, records: int, left: int, right: int) -> None:
-        if records != int(self._reached[right] - self._reached[left]):
-            raise EngineError(
-                f"{self._engine} gave other records when the frame was read again.",
-                "compute the frame first, and protect what that gives",
-            )
-
-    # ------------------------------------------------------------ steps
-
-    def _steps_of_bins(self, left: int, right: int) -> _FetchedSteps:
-        """The steps of these bins, and perhaps of others."""
-        for span in self._fetched:
-            if span.start <= self._edges[left] and self._edges[right] <= span.stop:
-                return span
-        self._read += int(self._reached[right] - self._reached[left])
-        whole = self.rows <= FEW or (self._read >= self.rows and self._given[-1] <= AT_ONCE)
-        if whole:
-            left, right = 0, len(self._counts)
-        fetched = self._fetch(left, right)
-        others = [] if whole else self._fetched
-        size = sum(len(part.distances) for part in (*others, fetched))
-        self._fetched = [*others, fetched] if size <= AT_ONCE else [fetched]
-        return fetched
-
-    def _fetch(self, left: int, right: int) -> _FetchedSteps:
-        """The steps of these bins, by as few queries as their number allows."""
-        start, stop = int(self._edges[left]), int(self._edges[right])
-        if stop - start == right - left:
-            offsets = np.flatnonzero(self._counts[left:right])
-            return _FetchedSteps(start, stop, start + offsets, self._counts[left + offsets])
-        answers, at = [], left
-        while self._edges[at] < stop:
-            if self._refine(at, AT_ONCE):
-                continue
-            # as many bins as keep the result below the limit, but at least one
-            upto = int(np.searchsorted(self._given, self._given[at] + AT_ONCE, side="right")) - 1
-            upto = min(max(upto, at + 1), int(np.searchsorted(self._edges, stop)))
-            if self._reached[upto] > self._reached[at]:
-                answers.append(self._query_distances(0, int(self._edges[at]), int(self._edges[upto])))
-                self._compare(int(answers[-1][1].sum()), at, upto)
-            at = upto
-        distances, counts = (_concatenate([part[axis] for part in answers]) for axis in (0, 1))
-        return _FetchedSteps(start, stop, distances, counts)
-
-    def _query_distances(self, shift: int, start: int, stop: int) -> tuple[Integers, Integers]:
-        """The distances that records have, in 2**shift, from ``start`` up to ``stop``, and how many."""
-        library = narwhals()
-        # whole numbers below 2**33 times powers of two: all of this is exact
-        scale = 2.0**-shift / self._quantity.grid
-        lowest = self._quantity.low * 2.0**-shift
-        at = library.col("at")
-        numbers, weights, aggregates = [self._number], {}, {"n": library.len()}
-        if self._weight is not None:
-            weight, grid = self._weight[0], self._weight[1].grid
-            numbers.append(weight)
-            weights["w"] = (weight.steps * (1 / grid)).cast(library.Int64)
-            aggregates["n"] = library.col("w").sum()
-        if not shift:
-            aggregates["most"] = at.max()
-
-        def plan(frame: Any) -> Any:
-            read = frame.select(**{f"q{index}": number.source for index, number in enumerate(numbers)})
-            for condition in (condition for number in numbers for condition in number.conditions):
-                read = read.filter(condition)
-            read = read.select(at=self._number.steps * scale - lowest, **weights)
-            if weights:
-                read = read.filter(library.col("w") > 0)
-            if (stop - start) << shift < self._width:
-                read = read.filter((at >= float(start)) & (at < float(stop)))
-            # by integers: Arrow takes a hundred times as long for such doubles
-            grouped = read.with_columns(key=at.floor().cast(library.Int64)).group_by("key").agg(**aggregates)
-            return grouped.with_columns(n=library.col("n").cast(library.Int64)) if weights else grouped
-
-        results = self._query(plan)
-        self._parts = max(len(results), 1)
-        keys, counts = (_concatenate([part[name].to_numpy() for part in results]) for name in ("key", "n"))
-        whole = shift or all(
-            np.array_equal(part["most"].to_numpy(), part["key"].to_numpy()) for part in results
-        )
-        if not (whole and ((keys >= start) & (keys < stop)).all()):
-            raise EngineError(f"{self._engine} does not add doubles as the processor does.")
-        return _merge_counts(keys, counts)
-
-
-def _concatenate(arrays: list[Any]) -> Integers:
-    return np.concatenate([np.zeros(0, np.int64), *(array.astype(np.int64) for array in arrays)])
-
-
-def _merge_counts(keys: Integers, counts: Integers) -> tuple[Integers, Integers]:
-    """Each key once, in order, with all its counts: parts of a frame have theirs."""
-    order = np.argsort(keys)
-    keys, counts = keys[order], counts[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return keys[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
 Found = TypeVar("Found")

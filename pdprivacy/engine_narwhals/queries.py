@@ -22,12 +22,17 @@ import pandas as pd
 
 from pdprivacy.domain import Column
 from pdprivacy.engine.pandas_engine import SortedRanks, sorted_ranks
-from pdprivacy.engine_narwhals.column_expressions import BoundedNumber, DeclaredCells, StoredColumn
+from pdprivacy.engine_narwhals.column_expressions import (
+    BoundedNumber,
+    ClampedNumber,
+    DeclaredCells,
+    StoredColumn,
+)
 from pdprivacy.engine_narwhals.engines import is_field_name, narwhals, run_guarded
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError
 from pdprivacy.exact import EXACT
-from pdprivacy.statistic import GroupedSums, Quantity, Read
-from pdprivacy.types import Integers
+from pdprivacy.statistic import GroupedSums, Quantity, RankGrid, Read
+from pdprivacy.types import Floats, Integers
 
 R = TypeVar("R")
 
@@ -35,6 +40,10 @@ PANDAS_2 = pd.__version__.startswith("2.")
 
 MANY_ROWS = 2**33
 """The largest number of rows of a frame whose number of rows is not known in advance."""
+
+
+ODD = 3.0**25
+"""A number whose product with others has few last bits that are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,34 +232,40 @@ class Queries:
         """Return the query of the records complete in all ``quantities``, per declared group of ``keys``."""
         return self._sums(quantities, self._groups(keys, method), products=products)
 
-    def grouped_ranks(
-        self, quantity: Quantity, keys: Sequence[Column], method: str
-    ) -> Query[list[SortedRanks]]:
-        """Return the query of the records per group and grid step: as many numbers as records, at most."""
+    def grouped_ranks(self, grid: RankGrid, keys: Sequence[Column], method: str) -> Query[list[SortedRanks]]:
+        """Return the query of the records per group and number: as many numbers as records, at most."""
         library, groups = narwhals(), self._groups(keys, method)
-        number, width = self.column(quantity.column, "q0").number(quantity), quantity.high - quantity.low + 1
-        # whole numbers below 2**33 times a power of two: exact
-        step = (number.steps * (1 / quantity.grid)).cast(library.Int64)
+        number = self.column(grid.column, "q0").clamped(grid.lower, grid.upper)
 
         def plan(frame: Any) -> Any:
-            read = groups.read(frame, {"q0": number.source}, number.conditions, {"at": step})
-            return read.group_by(*groups.keys, "at").agg(n=library.len())
+            read = groups.read(frame, {"q0": number.source}, number.conditions, {"at": number.value})
+            read, keys = self.keyed_by_value(read, grid)
+            return read.group_by(*groups.keys, *keys).agg(n=library.len())
 
         def answer(results: list[Any]) -> list[SortedRanks]:
-            parts, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+            parts: list[tuple[Integers, ...]] = [(np.zeros(0, np.int64),) * 3]
             for result in results:
-                cells = groups.places(result)
-                distances = result["at"].to_numpy().astype(np.int64) - quantity.low
-                if ((distances < 0) | (distances >= width)).any():
-                    raise EngineError(f"{self.name} does not add doubles as the processor does.")
-                parts.append((cells * width + distances)[cells >= 0])
-                numbers.append(_counts(result)[cells >= 0])
-            positions = np.concatenate(parts)
-            order = np.argsort(positions)
-            starts = np.searchsorted(positions[order], width * np.arange(math.prod(groups.shape) + 1))
-            return sorted_ranks(positions[order] % width, np.concatenate(numbers)[order], starts, quantity)
+                cells, steps = groups.places(result), steps_of(_doubles(result["at"]), grid, self.name)
+                parts.append(tuple(part[cells >= 0] for part in (cells, steps, _counts(result))))
+            cells, steps, counts = map(np.concatenate, zip(*parts, strict=True))
+            order = np.lexsort((steps, cells))
+            starts = np.searchsorted(cells[order], np.arange(math.prod(groups.shape) + 1))
+            return sorted_ranks(steps[order] - grid.low, counts[order], starts, grid)
 
         return Query("the ranks of a number per group", _names([number, *groups.cells]), plan, answer)
+
+    def keyed_by_value(self, frame: Any, grid: RankGrid) -> tuple[Any, list[str]]:
+        """Return a frame with numbers ``at``, and its columns by which they are grouped.
+
+        Arrow takes a hundred times as long to group doubles or integers whose last bits are 0, such as whole
+        numbers, so a number without such bits is added for it.
+        """
+        if self.engine != "PyArrow":
+            return frame, ["at"]
+        width = (grid.upper - grid.lower) or 1.0
+        at = narwhals().col("at")
+        scattered = ((at - grid.lower) * (ODD / width)).floor().cast(narwhals().Int64)
+        return frame.with_columns(scattered=scattered), ["scattered", "at"]
 
     def table(self, columns: Sequence[Column], method: str) -> Query[Integers]:
         """Return the query of the records per declared cell of ``columns``."""
@@ -400,7 +415,7 @@ class Queries:
         return Query("sums", _names([number, *groups.cells]), plan, answer)
 
 
-def _names(readings: Sequence[DeclaredCells | BoundedNumber]) -> tuple[Any, ...]:
+def _names(readings: Sequence[DeclaredCells | BoundedNumber | ClampedNumber]) -> tuple[Any, ...]:
     """The columns that are read, each once."""
     return tuple(dict.fromkeys(reading.name for reading in readings))
 
@@ -408,6 +423,20 @@ def _names(readings: Sequence[DeclaredCells | BoundedNumber]) -> tuple[Any, ...]
 def _counts(result: Any) -> Integers:
     """Return the number of records of each group."""
     return np.asarray(result["n"].to_numpy().astype(np.int64))
+
+
+def _doubles(values: Any) -> Floats:
+    return np.asarray(values.to_numpy().astype(np.float64))
+
+
+def steps_of(numbers: Floats, grid: RankGrid, engine: str) -> Integers:
+    """Return the steps of clamped numbers that an engine computed.
+
+    Raises EngineError if a number is beyond its bounds.
+    """
+    if not ((numbers >= grid.lower) & (numbers <= grid.upper)).all():
+        raise EngineError(f"{engine} does not compare doubles as the processor does.")
+    return grid.steps(numbers)
 
 
 def _cut(reach: int, rows: int | None) -> int:

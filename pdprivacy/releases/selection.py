@@ -36,7 +36,7 @@ from pdprivacy.release.spec import (
 )
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.request import Request
-from pdprivacy.statistic import LabelScores, Quantile, ladder, quantile_bits, share, weight_of
+from pdprivacy.statistic import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
 from pdprivacy.types import Labels
 
 DRAW = 10**4
@@ -206,10 +206,15 @@ def quantile(
     """Select quantiles of numeric columns, as `DataFrame.quantile`.
 
     Nulls are left out, and values are clamped to their bounds. A quantile is selected from the numbers
-    between the declared bounds: all whole numbers for integers and truth values, else a grid of about 2**30
-    steps. Its error is in rank, not in value: with 95 % probability the released number is within
-    ``attrs["dp"]["error"]["below_best"]`` ranks of the true quantile. This error grows with the logarithm of
-    the number of steps, and does not depend otherwise on the width of the bounds: wide bounds cost little.
+    between the declared bounds: all whole numbers for integers, dates and truth values (beyond 2**53 those
+    that are doubles), else floats of at least 29 binary digits after the first. Its error is in rank, not in
+    value: with 95 % probability the released number is within ``attrs["dp"]["error"]["below_best"]`` ranks of
+    the true quantile. This error grows with the logarithm of the number of candidates, and does not depend
+    otherwise on the width of the bounds: wide bounds cost little.
+
+    Records that are nearer to the released number than half the distance of two candidates count as equal to
+    it. This distance is at most ``error["relative_step"]`` of the number (of 2**-30 of the larger bound if
+    that is more), 0 where every number is a candidate, and ``error["step"]`` next to the larger bound.
 
     Each quantile is drawn separately, so a higher quantile may be released below a lower one; you may sort
     them. A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number
@@ -296,7 +301,7 @@ def ranked(
         )
     choices = [
         Quantile(
-            ladder(column, statistic),
+            RankGrid(column, statistic),
             share,
             protected.scope,
             weight / len(shares),
@@ -364,8 +369,8 @@ def min(  # noqa: A001
     this limit lowers r, ``attrs["dp"]["error"]["cut"]`` is True, and the released number may well lie below
     all records, or above 2 r of them; with 95 % probability its rank is within ``below_best`` of r.
 
-    The error in value depends on the data: it is a multiple of ``attrs["dp"]["error"]["step"]``, and at most
-    ``widest``, the distance between the declared bounds. If r is large, a low `quantile` is more informative.
+    The error in value depends on the data, and is at most ``attrs["dp"]["error"]["widest"]``, the distance
+    between the declared bounds. If r is large, a low `quantile` is more informative.
 
     The sensitivity of the rank is 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``,
     ``split`` and candidates as in `quantile`.
@@ -522,24 +527,24 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
     """Return the sensitivity and the scale of a choice, and the public facts of its error.
 
     ``below_best``: a bound, at `LEVEL`, of the distance of a selected score from the best score left. A
-    minimum or maximum adds its rank from the end, whether this rank was cut below the rank that outweighs the
-    numbers beyond all records, and the step and the width of the grid of its values.
+    number adds the largest distance of two candidates, and the largest as a part of the number; a minimum or
+    maximum also its rank from the end, whether this rank was cut below the rank that outweighs the numbers
+    beyond all records, and the distance of the bounds.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     count = choice.count if isinstance(choice, LabelScores) else 1
     error: dict[str, Any] = {"below_best": mechanism.below_best(choice.candidates, count, LEVEL) * unit}
+    if isinstance(choice, Quantile):
+        error["step"], error["relative_step"] = choice.grid.step, choice.grid.relative_step
     if isinstance(choice, Quantile) and choice.end is not None:
         error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.rank_is_limited(mechanism.scale)
-        error["step"] = choice.quantity.grid
-        error["widest"] = choice.quantity.upper - choice.quantity.lower
+        error["widest"] = choice.grid.upper - choice.grid.lower
     return float(mechanism.sensitivity) * unit, mechanism.scale * unit, error
 
 
 def _names(choices: Sequence[Choice]) -> list[str]:
     """Return names of the choices: their columns, with more detail if a column has several choices."""
-    columns = [
-        choice.column if isinstance(choice, LabelScores) else choice.quantity.column for choice in choices
-    ]
+    columns = [choice.column if isinstance(choice, LabelScores) else choice.grid.column for choice in choices]
     alone = len(set(columns)) == len(choices)
     names: list[str] = []
     for number, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):

@@ -383,7 +383,7 @@ class View:
         widest, step = (_by_name(error.get(name), plain) for name in ("widest", "step"))
         if statistic not in ("min", "max") or not widest or not step:
             return ""
-        text = f" In value it may be off by up to {widest}, in steps of {step}."
+        text = f" In value it may be off by up to {widest}, in steps of at most {step}."
         rank = error["rank"]
         if max(rank.values() if isinstance(rank, Mapping) else [rank]) > ROUGH:
             q = 0.01 if statistic == "min" else 0.99

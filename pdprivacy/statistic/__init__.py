@@ -11,7 +11,7 @@ sensitivity (*direct*). Where that number is private, centred sums and a count
 each get noise, and the answer is computed from them (*by sums*).
 """
 
-from pdprivacy.statistic.candidates import LabelScores, Quantile, ladder, share
+from pdprivacy.statistic.candidates import LabelScores, Quantile, share
 from pdprivacy.statistic.clusters import Clusters, Medians, count_share, numbers_of, packed
 from pdprivacy.statistic.confidence import Noisy
 from pdprivacy.statistic.counts import CellCounts, Distinct, Rows, TreeCells
@@ -31,6 +31,7 @@ from pdprivacy.statistic.interface import (
 )
 from pdprivacy.statistic.least_squares import LeastSquares
 from pdprivacy.statistic.narrow import BoundedStatistic
+from pdprivacy.statistic.rank_grid import RankGrid
 from pdprivacy.statistic.sums import PIECES, Covariance, Moments, Sums, deviations_of
 from pdprivacy.statistic.weighted import Weighted, WeightedCells, quantile_bits, weight_of
 
@@ -52,6 +53,7 @@ __all__ = [
     "Part",
     "Quantile",
     "Quantity",
+    "RankGrid",
     "Ranks",
     "Read",
     "Rows",
@@ -65,7 +67,6 @@ __all__ = [
     "count_share",
     "deviations_of",
     "indicator",
-    "ladder",
     "numbers_of",
     "packed",
     "quantile_bits",

@@ -15,7 +15,8 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.statistic.counts import CellCounts
-from pdprivacy.statistic.interface import SUM_BITS, Part, Quantity, Ranks, Read, Scope, Window
+from pdprivacy.statistic.interface import Part, Quantity, Ranks, Read, Scope, Window
+from pdprivacy.statistic.rank_grid import RankGrid
 from pdprivacy.types import Integers
 
 End: TypeAlias = Literal["lower", "upper"]
@@ -25,18 +26,6 @@ MOST_PARTS = 10**6
 
 FARTHEST = 2**40
 """A rank beyond all records."""
-
-
-def ladder(column: Column, method: str) -> Quantity:
-    """Return the grid of the quantiles of ``column``: about 2**30 steps between its bounds.
-
-    Integers and truth values have a grid of whole numbers, unless there are more than 2**30 of them.
-    """
-    lower, upper = column.bounds(method)
-    if column.kind == "float":
-        return Quantity(column, lower, upper, centered=True)
-    whole = math.frexp(max((upper - lower) / 2, max(abs(lower), abs(upper), 1.0) * 2.0**-40))[1]
-    return Quantity(column, lower, upper, centered=True, bits=min(whole, SUM_BITS))
 
 
 def share(q: Rational, given: Any = None) -> Fraction:
@@ -149,7 +138,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The grid steps between the bounds of a column; the score of a step is its negative distance to a rank.
+    """The candidates between the bounds of a column; the score of each is its negative distance to a rank.
 
     A step with L records below it and R records up to it has the score -max(L - T, T - R, 0): minus the
     distance of the target T to [L, R]. Equal records share one step, which has all their ranks.
@@ -171,7 +160,7 @@ class Quantile:
 
     Parameters
     ----------
-    quantity : the grid; see `ladder`.
+    grid : the candidates.
     q : the share of records below.
     scope : the public facts of the rows.
     weight : the share of the loss.
@@ -183,7 +172,7 @@ class Quantile:
     Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
     """
 
-    quantity: Quantity
+    grid: RankGrid
     q: Fraction
     scope: Scope
     weight: Fraction
@@ -211,12 +200,12 @@ class Quantile:
     @property
     def name(self) -> str:
         """The name of the column, and the share."""
-        return f"{self.quantity.column.name}, q={float(self.q)!r}"
+        return f"{self.grid.column.name}, q={float(self.q)!r}"
 
     @property
     def candidates(self) -> int:
         """Number of steps."""
-        return self.quantity.high - self.quantity.low + 1
+        return self.grid.candidates
 
     @property
     def sensitivity(self) -> Fraction:
@@ -247,7 +236,7 @@ class Quantile:
         one step of the right rank. It is at most half of the public lower bound of the number of records; a
         rank that is limited in this way does not outweigh these steps.
         """
-        least = 0 if self.keys else self.scope.row_bounds(nullable=self.quantity.column.nullable)[0]
+        least = 0 if self.keys else self.scope.row_bounds(nullable=self.grid.column.nullable)[0]
         rank = self._outweighing(scale)
         return max(min(rank, least // 2), 1) if least else rank
 
@@ -268,8 +257,8 @@ class Quantile:
     def read(self) -> Read:
         """The read of the records in the order of their steps, per group where there are keys."""
         if self.keys:
-            return Read("grouped_ranks", (self.quantity, self.keys, "groupby"))
-        return Read("ranks", (self.quantity,) if self.weights is None else (self.quantity, self.weights))
+            return Read("grouped_ranks", (self.grid, self.keys, "groupby"))
+        return Read("ranks", (self.grid,) if self.weights is None else (self.grid, self.weights))
 
     def tables(self, ranks: Any) -> Sequence[Ranks]:
         """Return the records of each group."""
@@ -286,7 +275,7 @@ class Quantile:
         parts = self.parts
         # a rank beyond all records is as far from every step as the last rank, up to a constant
         target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
-        low, high = self.quantity.low, self.quantity.high
+        low, high = self.grid.low, self.grid.high
         window = ranks.between(target // parts - reach, -(-target // parts) + reach)
         above = window.below + int(window.counts.sum())
         beyond = []
@@ -307,8 +296,7 @@ class Quantile:
 
     def value(self, step: int) -> float:
         """Return the number at a step, within the bounds."""
-        of = self.quantity
-        return float(min(max(of.center + step * of.grid, of.lower), of.upper))
+        return self.grid.value(step)
 
 
 def _runs(window: Window, target: int, parts: int) -> Runs:

@@ -14,17 +14,15 @@ import numpy as np
 
 from pdprivacy import sensitivity
 from pdprivacy.domain import Column
-from pdprivacy.errors import DeclarationError, ParameterError, got, kind
+from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import Neighbors
 from pdprivacy.statistic.confidence import Ends, Noisy
+from pdprivacy.statistic.rank_grid import RankGrid, checked_size
 from pdprivacy.types import Floats, Integers, Whole, settle
 
 Terms: TypeAlias = tuple[int, int, Fraction]  # the least and the most that a record adds, and their unit
 Bounds: TypeAlias = tuple[Fraction | None, Fraction | None]
 Limits: TypeAlias = "Callable[[Sequence[Noisy]], tuple[Any, Any]]"
-
-SMALLEST_RANGE, LARGEST_RANGE = 2.0**-300, 2.0**300
-
 
 SUM_BITS = 30
 """The bits of sums: at most 2**30 grid steps from the centre to a bound, and 2**47 in a block's sum."""
@@ -77,12 +75,7 @@ class Quantity:
         bits: int = SUM_BITS,
         label: tuple[Any] | None = None,
     ) -> None:
-        size = max(abs(lower), abs(upper), upper - lower) or 1.0
-        if not math.isfinite(upper - lower) or not SMALLEST_RANGE < size < LARGEST_RANGE:
-            raise DeclarationError(
-                f"The bounds of column {column.name!r} must span between 1e-90 and 1e90 "
-                f"(got {lower} and {upper})."
-            )
+        size = checked_size(column, lower, upper)
         reach = (upper - lower) / 2 if centered else size
         reach = max(reach, size * 2.0**-40)
         grid = 2.0 ** (math.frexp(reach)[1] - bits)
@@ -396,7 +389,7 @@ class Window:
 
 
 class Ranks(Protocol):
-    """The records of a column in the order of their grid steps, nulls left out.
+    """The records of a column in the order of their steps on a grid of candidates, nulls left out.
 
     ``between``: return a window with at most ``first`` records below it (0 if ``first`` is negative) and with
     at least ``last`` records, or all, up to its end. It reaches the bound of the grid on a side without
@@ -416,8 +409,8 @@ class Engine(Protocol):
     def present(self, column: Column) -> int: ...
     def table(self, columns: Sequence[Column], method: str) -> Integers: ...
     def bins(self, column: Column, edges: Sequence[float]) -> Integers: ...
-    def ranks(self, quantity: Quantity, weight: Quantity | None = None) -> Ranks: ...
-    def grouped_ranks(self, quantity: Quantity, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
+    def ranks(self, grid: RankGrid, weight: Quantity | None = None) -> Ranks: ...
+    def grouped_ranks(self, grid: RankGrid, keys: Sequence[Column], method: str) -> Sequence[Ranks]: ...
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool
     ) -> GroupedSums: ...

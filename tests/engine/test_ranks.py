@@ -1,4 +1,4 @@
-"""Records by rank on every engine: the windows of pandas frames, and what is drawn of them is the same."""
+"""Records by rank on every engine (`histogram_ranks`): whole windows, and the draws of pandas frames."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from pdprivacy import Budget, Column, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.engine_narwhals import narwhals_engine as ranks_module
+from pdprivacy.engine_narwhals import histogram_ranks as ranks_module
+from pdprivacy.engine_narwhals.column_expressions import StoredColumn
 from pdprivacy.mechanism.exponential import Choosing
-from pdprivacy.statistic import Quantile, Quantity, Scope, Window, indicator, ladder
+from pdprivacy.statistic import Quantile, RankGrid, Scope, Window
 from tests.support.engine_frames import frame_of
 from tests.support.gate import selected
 from tests.support.hard_frames import INF, NAN, RANKED, numbers, of_float, of_integer
@@ -58,11 +59,19 @@ def queries(monkeypatch) -> list[int]:
     return sizes
 
 
-def same(actual: Window, expected: Window) -> None:
-    assert (actual.low, actual.high, actual.below) == (expected.low, expected.high, expected.below)
-    for name in ("values", "counts"):
-        assert getattr(actual, name).dtype == np.int64
-        assert getattr(actual, name).tolist() == getattr(expected, name).tolist()
+def check_window(window: Window, whole: Window, first: int, last: int) -> None:
+    """All records of its steps are in a window, and as many below and up to its end as was asked.
+
+    Bins of engines differ from those of pandas frames, so that a window may be wider or narrower.
+    """
+    inside = (whole.values >= window.low) & (whole.values <= window.high)
+    below = int(whole.counts[whole.values < window.low].sum())
+    assert window.below == below <= max(first, 0)
+    for actual, expected in ((window.values, whole.values[inside]), (window.counts, whole.counts[inside])):
+        assert actual.dtype == np.int64
+        assert actual.tolist() == expected.tolist()
+    assert below + int(window.counts.sum()) >= min(last, int(whole.counts.sum()))
+    assert whole.low <= window.low <= window.high <= whole.high
 
 
 SIZES = {"ordinary": {}, "step by step": {"FEW": 0}, "in parts": {"FEW": 0, "AT_ONCE": 1000}}
@@ -86,7 +95,7 @@ def in_turn(engine: str, name: str, turn: int) -> bool:
 def drawn(engine: Any, column: Column, epsilon: Any) -> list[Any]:
     """The grid steps of all choices."""
     scope = Scope("add_remove", None)
-    grid = ladder(column, "quantile")
+    grid = RankGrid(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(CHOICES)), end) for q, end in CHOICES]  # type: ignore[arg-type]
     request = Choosing(epsilon, mechanism="exponential", releases=2)
     return selected(choices, engine, Budget(10**9), request, 7)
@@ -113,7 +122,7 @@ def test_selected_values_are_those_of_pandas(name, engine):
 def ranks_of_pandas(name: str) -> Any:
     """The ranks of a hard frame, and its windows by their ends."""
     table, column = RANKED[name]
-    ranks = reference(table).ranks(ladder(column, "quantile"))
+    ranks = reference(table).ranks(RankGrid(column, "quantile"))
     return ranks.rows, functools.cache(ranks.between)
 
 
@@ -126,37 +135,12 @@ def test_windows_are_those_of_pandas(engine, sizes, monkeypatch):
     for name, (table, column) in RANKED.items():
         if not in_turn(engine, name, list(SIZES).index(sizes)):
             continue
-        frame = NarwhalsEngine(frame_of(engine, table)).ranks(ladder(column, "quantile"))
+        frame = NarwhalsEngine(frame_of(engine, table)).ranks(RankGrid(column, "quantile"))
         rows, expected = ranks_of_pandas(name)
         assert frame.rows == rows
         assert type(frame.rows) is int
         for first, last in ((0, rows), (rows // 2, rows // 2), (-5, 3), (rows - 1, rows + 9), (1, rows - 1)):
-            window, other = frame.between(first, last), expected(first, last)
-            if sizes == "in parts":  # which may count a bin in smaller ones, so that less is read
-                assert other.low <= window.low <= window.high <= other.high
-                other = expected(0, rows)
-                below, inside = other.values < window.low, np.clip(other.values, window.low, window.high)
-                inside = inside == other.values
-                records = int(other.counts[below].sum())
-                other = Window(window.low, window.high, records, other.values[inside], other.counts[inside])
-            same(window, other)
-
-
-@pytest.mark.full(keep=1)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_any_quantity_has_ranks(engine):
-    """Not centred, on a coarse grid, and whether a label is held."""
-    table, column = RANKED["nulls, NaN, infinities, out of range, -0.0, subnormals"]
-    labels = Column("x", "float", True, categories=(1.0, 3.5))
-    for grid in (
-        Quantity(column, -1.0, 10.0, centered=False),
-        Quantity(column, 0.25, 0.5, centered=True, bits=3),
-        indicator(labels, "t", 3.5),
-    ):
-        frame = NarwhalsEngine(frame_of(engine, table)).ranks(grid)
-        expected = reference(table).ranks(grid)
-        same(frame.between(0, expected.rows), expected.between(0, expected.rows))
-        same(frame.between(3, 4), expected.between(3, 4))
+            check_window(frame.between(first, last), expected(0, rows), first, last)
 
 
 # ---------------------------------------------------------------- by definition
@@ -180,9 +164,9 @@ SPAN = st.tuples(st.integers(-3, 45), st.integers(0, 20)).map(lambda pair: (pair
 def test_windows_hold_their_records(engine, upper, sizes, cells, spans):
     """Each as the protocol defines it, whatever was read before, and by brute force what is in it."""
     column = of_integer(0, upper) if isinstance(upper, int) else of_float(0.0, upper)
-    grid = ladder(column, "quantile")
+    grid = RankGrid(column, "quantile")
     clipped = np.clip(np.array([cell for cell in cells if cell is not None and cell == cell]), 0, 10)
-    steps = np.sort(np.rint((clipped - grid.center) / grid.grid)).astype(np.int64)
+    steps = np.sort(grid.steps(clipped.astype(np.float64)))
     with pytest.MonkeyPatch.context() as patched:
         for name, value in SIZES[sizes].items():
             patched.setattr(ranks_module, name, value)
@@ -208,7 +192,7 @@ SPREAD = np.random.default_rng(4).uniform(0, 100, MANY)
 
 def quantiles(engine: Any, column: Column, shares: list[Fraction], epsilon: Any) -> Any:
     scope = Scope("add_remove", None)
-    grid = ladder(column, "quantile")
+    grid = RankGrid(column, "quantile")
     choices = [Quantile(grid, q, scope, Fraction(1, len(shares))) for q in shares]
     request = Choosing(epsilon, mechanism="exponential")
     return selected(choices, engine, Budget(10**9), request, 5)[0]
@@ -243,7 +227,7 @@ def test_several_quantiles_of_few_records_are_two_queries(queries):
 
 def test_only_steps_near_the_rank_leave_the_engine(queries):
     """Those between the ranks, and in the two bins at the ends, whatever the number of rows."""
-    grid = ladder(of_float(0.0, 100.0), "quantile")
+    grid = RankGrid(of_float(0.0, 100.0), "quantile")
     ranks = NarwhalsEngine(frame_of("lazy Polars", numbers(SPREAD))).ranks(grid)
     window = ranks.between(MANY // 2 - 500, MANY // 2 + 500)
     largest = np.bincount(((SPREAD / 100) * 4096 * 0.9).astype(int)).max()
@@ -256,16 +240,17 @@ def test_only_steps_near_the_rank_leave_the_engine(queries):
 def test_many_windows_read_no_more_than_the_frame_twice(most, queries, monkeypatch):
     """Where all steps may be held at once, they are; else each window is read alone, in parts."""
     monkeypatch.setattr(ranks_module, "AT_ONCE", most)
-    grid = ladder(of_float(0.0, 100.0), "quantile")
+    grid = RankGrid(of_float(0.0, 100.0), "quantile")
     table = numbers(SPREAD)
-    ranks, expected = NarwhalsEngine(frame_of("lazy Polars", table)).ranks(grid), reference(table).ranks(grid)
+    ranks = NarwhalsEngine(frame_of("lazy Polars", table)).ranks(grid)
+    whole = reference(table).ranks(grid).between(0, MANY)
     spans = [(start * 1000, start * 1000 + 30_000) for start in range(0, 120, 7)]
     for span in itertools.chain(spans, spans):
-        same(ranks.between(*span), expected.between(*span))
+        check_window(ranks.between(*span), whole, *span)
     assert max(queries) <= most
     if most > MANY:
         assert sum(queries[1:]) <= 2 * MANY
-        assert queries[-1] == len(np.unique(np.rint((SPREAD - grid.center) / grid.grid)))
+        assert queries[-1] == len(np.unique(SPREAD))
 
 
 @pytest.mark.full
@@ -276,10 +261,10 @@ def test_a_bin_with_too_many_steps_is_counted_in_smaller_ones(at_once, queries, 
     monkeypatch.setattr(ranks_module, "MANY", 1000)
     monkeypatch.setattr(ranks_module, "AT_ONCE", at_once)
     column = of_float(-1e6, 1e6)
-    grid = ladder(column, "quantile")
+    grid = RankGrid(column, "quantile")
     values = np.concatenate([SPREAD[:30_000], [-2e5, 4e5, 4e5]])
     frame = NarwhalsEngine(frame_of("Dask", numbers(values)))
-    steps = np.sort(np.rint((values - grid.center) / grid.grid)).astype(np.int64)
+    steps = np.sort(grid.steps(values))
     ranks = frame.ranks(grid)
     for first, last in (
         (15_000, 15_100),
@@ -305,11 +290,11 @@ def test_a_bin_with_too_many_steps_is_counted_in_smaller_ones(at_once, queries, 
 
 def test_no_more_is_remembered_than_one_query_gives(monkeypatch):
     monkeypatch.setattr(ranks_module, "AT_ONCE", 30_000)
-    grid = ladder(of_float(0.0, 100.0), "quantile")
+    grid = RankGrid(of_float(0.0, 100.0), "quantile")
     ranks = NarwhalsEngine(numbers(SPREAD)).ranks(grid)
     for start in range(0, 140_000, 9000):
         window = ranks.between(start, start + 9000)
-        assert sum(len(span.distances) for span in ranks._fetched) <= max(30_000, len(window.values))
+        assert sum(len(span.steps) for span in ranks._fetched) <= max(30_000, len(window.values))
 
 
 # ---------------------------------------------------------------- faults
@@ -320,7 +305,7 @@ def test_a_frame_that_changes_between_its_readings_is_found_out(texts_of):
     connection = duckdb.connect()
     connection.register("given", numbers(SPREAD))
     connection.execute("create table held as select * from given")
-    ranks = NarwhalsEngine(connection.table("held")).ranks(ladder(of_float(0.0, 100.0), "quantile"))
+    ranks = NarwhalsEngine(connection.table("held")).ranks(RankGrid(of_float(0.0, 100.0), "quantile"))
     ranks.between(100, 200)
     connection.execute("insert into held values (50.123456)")
     ranks.between(100, 200)  # is held
@@ -334,24 +319,24 @@ def test_a_plan_that_fails_halfway_tells_no_cell(texts_of):
     table = pa.table({"g": ["1", "2", "secret"]})
     frame = duckdb.connect().from_arrow(table).project("cast(g as integer) as x")
     with pytest.raises(errors.EngineError, match=r"^DuckDB failed to compute the ranks") as failure:
-        NarwhalsEngine(frame).ranks(ladder(of_float(0.0, 9.0), "quantile"))
+        NarwhalsEngine(frame).ranks(RankGrid(of_float(0.0, 9.0), "quantile"))
     assert not [text for text in texts_of(failure.value) if "secret" in text]
 
 
-@pytest.mark.parametrize("upper", [9.0, 9.0 * 2**40])
-def test_an_engine_that_rounds_in_another_way_is_found_out(upper, monkeypatch):
-    """Were (x + shift) - zero simplified, numbers would be off their grid."""
-    number = ladder(of_float(0.0, upper), "quantile")
-    object.__setattr__(number, "shift", 0.3 * number.grid)
-    monkeypatch.setattr(Quantity, "zero", property(lambda self: 0.0))
-    with pytest.raises(errors.EngineError, match="does not add doubles as the processor does"):
-        NarwhalsEngine(numbers([1.0, 0.7, None])).ranks(number).between(0, 2)
+def test_an_engine_that_clamps_in_another_way_is_found_out(monkeypatch):
+    """Numbers beyond the bounds have no step."""
+    monkeypatch.setattr(StoredColumn, "_within", lambda self, lower, upper, read=None: self._selected)
+    grid = RankGrid(of_float(0.0, 9.0), "quantile")
+    assert NarwhalsEngine(numbers([1.0, 0.7, None])).ranks(grid).rows == 2
+    for cell in (9.5, -0.5):
+        with pytest.raises(errors.EngineError, match="does not compare doubles as the processor does"):
+            NarwhalsEngine(numbers([1.0, cell, None])).ranks(grid)
 
 
 def test_an_invalid_number_is_refused_before_any_read(queries):
     frame = NarwhalsEngine(pa.table({"x": ["a"]}))
     with pytest.raises(errors.InvalidDataError, match=r"column 'x' is declared as float"):
-        frame.ranks(ladder(of_float(0.0, 9.0), "quantile"))
+        frame.ranks(RankGrid(of_float(0.0, 9.0), "quantile"))
     with pytest.raises(errors.InvalidDataError, match=r"column 'y' is declared and not in the frame"):
-        frame.ranks(ladder(Column("y", "float", True, lower=0.0, upper=9.0), "quantile"))
+        frame.ranks(RankGrid(Column("y", "float", True, lower=0.0, upper=9.0), "quantile"))
     assert queries == []

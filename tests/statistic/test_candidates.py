@@ -22,7 +22,7 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import ExponentialMechanism
 from pdprivacy.noise import source
 from pdprivacy.release import tasks
-from pdprivacy.statistic import Quantile, Scope, ladder, share
+from pdprivacy.statistic import Quantile, RankGrid, Scope, share
 from tests.support.statistics import accepts, accepts_counts
 
 ONE = Fraction(1)
@@ -36,7 +36,7 @@ def scope(neighbors: str, rows: int | None = None, contribution: int = 1) -> Sco
 
 
 def asked(q: Fraction, end: Any, of: Scope, column: Column = DIGITS) -> Quantile:
-    return Quantile(ladder(column, "quantile"), q, of, ONE, end)
+    return Quantile(RankGrid(column, "quantile"), q, of, ONE, end)
 
 
 def scores(
@@ -132,7 +132,7 @@ def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: Exponential
     weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
     probabilities = np.zeros(choice.candidates)
     for start, length, weight in zip(runs.starts, runs.lengths, weights, strict=True):
-        at = int(start) - choice.quantity.low
+        at = int(start) - choice.grid.low
         probabilities[at : at + int(length)] = weight / max(int(length), 1)
     return probabilities / probabilities.sum()
 
@@ -176,7 +176,7 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
             runs, _, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
             weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
             best = runs.deficits[runs.lengths > 0].min()
-            points = np.array([*PLACES, 10**6]) + choice.quantity.low
+            points = np.array([*PLACES, 10**6]) + choice.grid.low
             at = np.searchsorted(runs.starts, points, side="right") - 1
             at = np.array([index - (runs.lengths[index] == 0) for index in at])
             scaled = (runs.deficits[at] - best) / choice.parts / mechanism.scale
@@ -213,7 +213,7 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
     expected = np.array([float(score) for score in scores(tuple(data), quantile, points, 0.5)])
     actual = np.full(len(points), np.nan)
     for start, length, deficit in zip(together.starts, together.lengths, together.deficits, strict=True):
-        at = int(start) - quantile.quantity.low
+        at = int(start) - quantile.grid.low
         assert np.isnan(actual[at : at + int(length)]).all()
         actual[at : at + int(length)] = -deficit / quantile.parts
     # a rank beyond all records is the same for all points but for a number
@@ -229,10 +229,10 @@ def test_runs_have_the_scores_of_their_points(data, choice, reach, low):
 )
 def test_windows_hold_their_records(data, first, width):
     column = Column("x", "float", True, 0, 10.0)
-    grid = ladder(column, "quantile")
+    grid = RankGrid(column, "quantile")
     ranks = PandasEngine(pd.DataFrame({"x": np.array(data, dtype=float)})).ranks(grid)
     records = np.clip(np.array([x for x in data if x == x]), 0, 10)
-    steps = np.sort(np.rint((records - grid.center) / grid.grid)).astype(np.int64)
+    steps = np.sort(grid.steps(records))
     assert ranks.rows == len(steps)
     window = ranks.between(first, first + width)
     inside = steps[(steps >= window.low) & (steps <= window.high)]
@@ -282,7 +282,7 @@ def test_only_what_is_near_is_sorted():
 
 def test_a_column_is_sorted_once_for_all_of_its_quantiles(monkeypatch):
     data = np.random.default_rng(1).uniform(0, 100, 20_000)
-    grid = ladder(Column("x", "float", False, 0, 100.0), "quantile")
+    grid = RankGrid(Column("x", "float", False, 0, 100.0), "quantile")
     engine = PandasEngine(pd.DataFrame({"x": data}))
     windows = [(0, 20_000), (100, 19_000), (5_000, 5_100), (-5, 3), (19_990, 20_003)] * 4
     alone = [engine.ranks(grid).between(*window) for window in windows]
@@ -317,50 +317,12 @@ def test_hardly_any_records_are_enough(data):
         ]
         assert min(drawn) >= 0
         assert max(drawn) <= 10
-        if 4.0 not in data:  # nothing is known, so that any number is as good
-            assert accepts(np.array(drawn) / 10, stats.uniform.cdf)
+        if 4.0 not in data:  # nothing is known, so that any candidate is as good
+            steps = choice.grid.steps(np.array(drawn))
+            assert accepts((steps - choice.grid.low) / choice.candidates, stats.uniform.cdf)
 
 
-# ---------------------------------------------------------------- candidates
-
-
-@pytest.mark.parametrize(
-    ("column", "first", "last", "number"),
-    [
-        (Column("x", "integer", lower=-3, upper=17), -3, 17, 21),
-        (Column("x", "integer", lower=5, upper=5), 5, 5, 1),
-        (Column("x", "boolean"), 0, 1, 2),
-        (Column("x", "integer", lower=0, upper=2**30), 0, 2**30, 2**30 + 1),
-    ],
-)
-def test_whole_numbers_are_their_own_grid(column, first, last, number):
-    choice = asked(Fraction(1, 2), None, scope("add_remove"), column)
-    assert choice.candidates == number
-    assert choice.value(choice.quantity.low) == first
-    assert choice.value(choice.quantity.high) == last
-    assert choice.quantity.grid == 1
-
-
-@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 1 - 2**-40), (-1e9, 1e-3), (7.0, 7.0), (0.1, 0.7)])
-def test_other_numbers_have_a_fine_grid_within_the_bounds(bounds):
-    choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "float", False, *bounds))
-    width = bounds[1] - bounds[0]
-    assert choice.candidates == 1 or 2**29 <= choice.candidates <= 2**31 + 1
-    for step, bound in ((choice.quantity.low, bounds[0]), (choice.quantity.high, bounds[1])):
-        assert abs(choice.value(step) - bound) <= width * 2**-29
-        assert bounds[0] <= choice.value(step) <= bounds[1]
-    data = np.linspace(*bounds, 1001)
-    ranks = choice.read.on(PandasEngine(pd.DataFrame({"x": data})))
-    window = ranks.between(0, 1001)
-    read = [choice.value(int(step)) for step in np.repeat(window.values, window.counts)]
-    np.testing.assert_allclose(read, data, atol=max(width * 2**-29, 1e-300))
-
-
-def test_integers_further_apart_than_the_grid_stay_whole():
-    choice = asked(Fraction(1, 2), None, scope("add_remove"), Column("x", "integer", lower=0, upper=2**50))
-    assert choice.candidates <= 2**31 + 1
-    assert choice.quantity.grid > 1
-    assert choice.value(choice.quantity.low + 12345).is_integer()
+# ---------------------------------------------------------------- shares and ranks
 
 
 def test_a_share_is_the_nearest_simple_fraction():

@@ -17,7 +17,7 @@ import pdprivacy
 from pdprivacy import Column, Domain, errors
 from pdprivacy.engine import PandasEngine
 from pdprivacy.errors import ArgumentError, DeclarationError, ParameterError
-from pdprivacy.statistic import Part, Quantile, Scope, ladder, quantile_bits, weight_of
+from pdprivacy.statistic import Part, Quantile, RankGrid, Scope, quantile_bits, weight_of
 from pdprivacy.statistic.weighted import effective_rows
 from tests.support.claims import Moved, captured, check_attained, check_claims, check_shape, numbers
 from tests.support.engine_frames import ENGINES
@@ -160,7 +160,7 @@ WEIGHED = [(x, w) for x in (0, 2, 3) for w in (0, 2, 5)] + [(None, 5), (1, None)
 def choice(q: Fraction, neighbors: str, contribution: int = 1) -> Quantile:
     scope = Scope(neighbors, None, contribution=contribution)  # type: ignore[arg-type]
     weight = weight_of(WEIGHTS, "quantile", bits=quantile_bits(q))
-    return Quantile(ladder(POINTS, "quantile"), q, scope, Fraction(1), None, weights=weight)
+    return Quantile(RankGrid(POINTS, "quantile"), q, scope, Fraction(1), None, weights=weight)
 
 
 def scores(data: tuple[Any, ...], q: Fraction) -> list[Fraction]:
@@ -196,7 +196,7 @@ def test_runs_have_the_weighted_scores_of_their_points(q):
     for data in itertools.combinations_with_replacement(WEIGHED, 3):
         frame = pd.DataFrame(data, columns=["x", "w"], dtype="float64")
         runs, others, _, _ = statistic.runs_near_target(
-            PandasEngine(frame).ranks(statistic.quantity, statistic.weights), 4.0, 10**12
+            PandasEngine(frame).ranks(statistic.grid, statistic.weights), 4.0, 10**12
         )
         assert others == 0
         unit = Fraction(statistic.unit) / statistic.parts
