@@ -311,8 +311,7 @@ def check(facts: Metadata) -> None:
         and all(_is_pair(facts.budget.get(part)) for part in SUMS)
         and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
-        "dr_ha": facts.dr_ha is None
-        or (isinstance(facts.dr_ha, dict) and all(_is_share(facts.dr_ha.get(part)) for part in RISKS)),
+        "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
         "regression": facts.regression is None
         or all(isinstance(part, dict) for part in np.atleast_1d(facts.regression).tolist()),
     }
@@ -331,6 +330,15 @@ def _is_number(value: Any, low: float = -math.inf, high: float = math.inf) -> bo
 
 def _is_share(value: Any) -> bool:
     return _is_number(value, 0, 1 + 1e-9)
+
+
+def _is_risk(value: Any) -> bool:
+    """Return whether a value is an estimated risk, or the reason why there is none."""
+    if not isinstance(value, dict):
+        return False
+    if "reason" in value:
+        return isinstance(value["reason"], str) and all(value.get(part) is None for part in RISKS)
+    return all(_is_share(value.get(part)) for part in RISKS)
 
 
 def _are_texts(value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ from pdprivacy.timeline import Timeline
 from pdprivacy.types import Floats, Integers
 
 LEVEL = 0.95
+
+RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, Any], float | None]]"
+"""The disclosure risk of results and of their charge: metadata, and the risk that the budget notes."""
 
 WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
 
@@ -282,13 +285,12 @@ def release_of(
     labels: AnswerLabels,
     transform: Callable[[Result], Result] | None = None,
     *,
-    risk: Callable[[Result, Entry | None], tuple[dict[str, Any], float | None]] | None = None,
+    risk: RiskOf | None = None,
 ) -> Release[Any]:
     """Return the release of a statistic.
 
     ``transform`` makes the labelled numbers of each release. Several releases come side by side in one
-    DataFrame, also those of one number. ``risk`` adds the disclosure risk to the metadata of a single
-    release.
+    DataFrame, also those of one number. ``risk`` adds the disclosure risk to the metadata.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
     bounded, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
@@ -306,7 +308,7 @@ def release_of(
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
-        details, reached = ({}, None) if risk is None or len(results) > 1 else risk(results[0], drawn.entry)
+        details, reached = ({}, None) if risk is None else risk(results, drawn.entry)
         results = results if transform is None else [*map(transform, results)]
         return published(release, drawn, results, details), reached
 

@@ -11,29 +11,25 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 import numpy as np
 import pandas as pd
 
-from pdprivacy import postprocess, risk
+from pdprivacy import postprocess
 from pdprivacy.checks import flag, instance, one_of, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, PrivacyError, got
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES
-from pdprivacy.ledger import Entry
-from pdprivacy.mechanism import MECHANISMS
-from pdprivacy.mechanism.additive import Additive
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import Errors, Result, release_of
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,
-    Price,
     Release,
     cell_index,
     check_cells,
     weighted_columns,
     with_noise_keywords,
 )
-from pdprivacy.release.tasks import calibrate, released_by
-from pdprivacy.request import Options, Request
+from pdprivacy.releases.released_risk import CountRisk
+from pdprivacy.request import Options
 from pdprivacy.statistic import (
     Answer,
     CellCounts,
@@ -45,15 +41,6 @@ from pdprivacy.statistic import (
 )
 from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
 from pdprivacy.types import Floats, Labels
-
-MOST_RISK_WORK = 10**9
-"""Multiply-adds spent on the risk of a released table: about a second."""
-
-MOST_RISK_RECORDS = 10**10
-"""The largest count of a cell whose risk is estimated; a table of people has no larger one."""
-
-MOST_RISK_DEVIATION = 10**4
-"""The largest standard deviation of noise at which risk is estimated; more leaves no information."""
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
 Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
@@ -131,9 +118,9 @@ def crosstab(
     private, and they are not whole: the constraint "nonnegative" applies to such sums, "rescale", "simplex"
     and "all_but_one" to their shares, "hierarchy" to counts only. No disclosure risk is estimated from them.
 
-    Returns a DataFrame. Where the index columns are quasi-identifiers and the columns are
-    sensitive, ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk
-    estimated from the released counts alone. Sensitivity as `value_counts`.
+    Returns a DataFrame. With a quasi-identifier and a sensitive column among its columns,
+    ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk, estimated from released
+    counts alone, or the reason why it is not known. Sensitivity as `value_counts`.
 
     Source of the constraints: Liu (2019), sections 3.1 and 4.2; Hay et al. (2010).
 
@@ -183,79 +170,8 @@ def crosstab(
         table = with_margins(table, call, shape) if margins else shape(table)
         return table if way else whole_counts(table)
 
-    exposed = all(column.role == "quasi_identifier" for column in rows)
-    sensitive = all(column.role == "sensitive" for column in tops) and sides[1] > 1
-    # where chance hides who is there, too, and where weights hide how many are
-    apart = protected.in_secret or weight is not None
-    at_risk = exposed and sensitive and not apart
-    risk_of = partial(released_risk, call, sides) if at_risk else None
+    risk_of = CountRisk.of(protected, call, axes)
     return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
-
-
-def released_risk(
-    call: Call, sides: tuple[int, ...], result: Result, entry: Entry | None
-) -> tuple[dict[str, Any], float | None]:
-    """Return the expected risk of a release, and the risk with the noise of the total loss so far.
-
-    Both are estimated from released counts alone. The release publishes the first, and the budget notes the
-    second, which is None in a plan; source: Liu, Zhao (2023), section 4.3.
-
-    Neither is known of a hierarchy, whose counts have more than one noise, where no count is positive, where
-    the table is so large that the estimate would take longer than the release, or where it fails: a paid
-    release is published, with or without the estimate.
-    """
-    unknown, price, request = ({"dr_ha": None}, None), result.price, call.request
-    if call.constraint == "hierarchy":
-        return unknown
-    table = np.clip(np.rint(np.reshape(result.answer.values, sides)), 0, 2.0**52).astype(np.int64)
-    if price.mechanisms[0].std > MOST_RISK_DEVIATION or not 0 < table.sum(dtype=np.float64) <= 2.0**52:
-        return unknown
-    try:
-        cells = risk.Cells.of_checked(table)
-        if cells.sizes.max() > MOST_RISK_RECORDS or risk.expected_cost(cells) > MOST_RISK_WORK:
-            return unknown
-        noises = [released_by(price.mechanisms[0], price.parts[0], request.bounding)]
-        noises += [] if entry is None else _noise_so_far(price, request, entry)
-        risks = risk.dr_ha(cells, noises, "expected", None)
-    except (PrivacyError, ArithmeticError, MemoryError):
-        return unknown
-    filled = cells.which >= 0
-    risks, sizes = risks[:, filled], cells.all_sizes[filled]
-    by_records = (risks * sizes).sum(axis=1) / sizes.sum()
-    details = {
-        "measure": "expected",
-        "source": "released counts",
-        "by_cells": float(risks[0].mean()),
-        "by_records": float(by_records[0]),
-    }
-    return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))
-
-
-def _noise_so_far(price: Price, request: Request, entry: Entry) -> list[Additive]:
-    """Return the noise of the counts at the total loss so far; empty where the release is the only one.
-
-    A mechanism without delta takes the spent epsilon alone. The risk of the release itself stands where
-    no such noise is known: for truncated and generalized Gaussian noise.
-    """
-    so_far = entry.after.composed
-    known = request.p is None and request.bounding != "truncated"
-    if not known or so_far is None or so_far == price.cost:
-        return []
-    classic = request.calibration == "classic" and so_far.epsilon >= 1  # holds below 1 only
-    spent_request = Request(
-        so_far.epsilon,
-        so_far.delta if MECHANISMS[request.mechanism].takes_delta() else 0,
-        mechanism=request.mechanism,
-        calibration=None if classic else request.calibration,
-        bounding=request.bounding,
-    )
-    try:
-        (noise,) = calibrate(price.parts, spent_request)
-        if noise.std > MOST_RISK_DEVIATION:
-            return []
-        return [released_by(noise, price.parts[0], spent_request.bounding)]
-    except (PrivacyError, ArithmeticError):  # an epsilon so large that there is no such noise
-        return []
 
 
 # ---------------------------------------------------------------- shares, margins and constraints

@@ -111,7 +111,7 @@ def expected(
     if same.size:  # a cell of a single label has the same counts in every draw
         yield same, np.array(list(local(cells.at(same), readings, partial)))
     for rows, period in _blocks(cells):
-        block = _Block.of(cells.compositions[rows], period)
+        block = Block.of(cells.compositions[rows], period)
         each = max(1, WORKING_SET // block.numbers)
         risks = [block.risks(readings[at : at + each], partial) for at in range(0, len(readings), each)]
         yield rows, np.concatenate(risks)
@@ -141,7 +141,7 @@ def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
     """Yield the rows of mixed compositions whose transforms have the same length, and this length."""
     mixed, labels = np.flatnonzero(cells.compositions[:, -2]), cells.compositions.shape[1]
     lengths = periods(cells.sizes[mixed])
-    for shortest, period in _ranges(lengths, labels):
+    for shortest, period in ranges(lengths, labels):
         rows = mixed[(lengths >= shortest) & (lengths <= period)]
         compositions = cells.compositions[rows]
         width = Series.width(int(compositions[:, -1].max()))
@@ -152,24 +152,24 @@ def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
             yield rows[start : start + most], period
 
 
-def _ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
+def ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
     """Return the shortest and the longest length of each block, the longest first.
 
     All compositions of a block use the longest length, if that takes less time than another block.
     """
     distinct, numbers = (each[::-1].tolist() for each in np.unique(lengths, return_counts=True))
-    ranges: list[tuple[int, int]] = []
+    blocks: list[tuple[int, int]] = []
     for period, number in zip(distinct, numbers, strict=True):
-        longest = ranges[-1][1] if ranges else period
-        if ranges and EACH * number * labels * (longest - period) <= JOINED:
-            ranges[-1] = period, longest
+        longest = blocks[-1][1] if blocks else period
+        if blocks and EACH * number * labels * (longest - period) <= JOINED:
+            blocks[-1] = period, longest
         else:
-            ranges.append((period, period))
-    return ranges
+            blocks.append((period, period))
+    return blocks
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
     """Compositions with transforms of one length; ``positions``: (C, K), those of counts in ``series``."""
 
     series: Series
@@ -178,7 +178,8 @@ class _Block:
     sizes: Integers
 
     @classmethod
-    def of(cls, compositions: Integers, period: int) -> _Block:
+    def of(cls, compositions: Integers, period: int) -> Block:
+        """Return the block of these compositions."""
         values, index = np.unique(compositions, return_inverse=True)
         sizes = compositions.sum(axis=1)
         series = Series.of(values.astype(np.float64), period)
@@ -193,15 +194,25 @@ class _Block:
         """Return the risks (E, C)."""
         risks = np.zeros((len(readings), len(self.positions)))
         hidden = self.series.hidden(readings)
-        rows = self._visible(hidden.masses.sum(axis=2).max(axis=0))
+        rows = self._visible(self._masses_of_labels(hidden.masses.sum(axis=2).max(axis=0)))
         if rows.size:
             distinct, positions = np.unique(self.positions[rows], return_inverse=True)
-            below, present = self.series.at(distinct).transforms(hidden.at(distinct), partial)
+            below, present = self._transforms_of_labels(distinct, hidden, partial)
             joined = self._coefficients_at_sizes(positions.reshape(len(rows), -1), below, present)
             risks[:, rows] = joined / self.at_size[rows]
         if partial:
             risks /= self.sizes
         return np.clip(risks, 0.0, 1.0)
+
+    def _masses_of_labels(self, masses: Floats) -> Floats:
+        """Return the hidden mass of each label, given that of each series."""
+        return masses
+
+    def _transforms_of_labels(
+        self, labels: Integers, hidden: Hidden, partial: bool
+    ) -> tuple[Complex, Complex]:
+        """Return the transforms of labels that read as empty, and of labels read as present."""
+        return self.series.at(labels).transforms(hidden.at(labels), partial)
 
     def _visible(self, hidden: Floats) -> Integers:
         """Return the rows whose risk is not negligible; ``hidden``: (D,), the largest mass that is hidden."""
@@ -398,25 +409,32 @@ class Series:
 
         The second transform is of positive counts; with ``partial``, its masses are multiplied by the count.
         """
-        frequencies = np.arange(self.length)
-        angle = 2 * np.pi / self.period * frequencies
-        roots = np.exp(-2j * np.pi / self.period * np.arange(self.period))
-
-        def turned(by: Integers) -> Complex:
-            return np.asarray(roots[(by % self.period)[:, np.newaxis] * frequencies % self.period])
-
-        shift, back = turned(self.first - self.centres), turned(-self.centres)
+        shift = self._turned(self.first - self.centres)
         below = self._folded(hidden.masses) * shift
-        # The law of all counts, and its mass at 0, have transforms in closed form.
-        rates = self.rates[:, np.newaxis]
-        whole = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle))) * back
         if partial:
-            present = rates * roots[frequencies] * whole - self._folded(hidden.masses * hidden.counts) * shift
+            rates = self.rates[:, np.newaxis] * self._turned(np.ones(1, np.int64))
+            present = rates * self.whole - self._folded(hidden.masses * hidden.counts) * shift
         else:
-            nobody = np.exp(-rates) * back
-            present = whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * nobody
+            present = self.whole - below - (1 - hidden.at_zero)[:, np.newaxis, np.newaxis] * self.nobody
         present[:, self.rates == 0] = 0  # an absent label is never concluded rightly
         return below, present
+
+    @property
+    def whole(self) -> Complex:
+        """The transforms (D, length) of all counts, in closed form."""
+        rates, angle = self.rates[:, np.newaxis], 2 * np.pi / self.period * np.arange(self.length)
+        waves = np.exp(-2 * rates * np.sin(angle / 2) ** 2 - 1j * (rates * np.sin(angle)))
+        return np.asarray(waves * self._turned(-self.centres))
+
+    @property
+    def nobody(self) -> Complex:
+        """The transforms (D, length) of the mass at 0."""
+        return np.asarray(np.exp(-self.rates[:, np.newaxis]) * self._turned(-self.centres))
+
+    def _turned(self, by: Integers) -> Complex:
+        """Return the transforms (D, length) of units of mass at these counts."""
+        roots = np.exp(-2j * np.pi / self.period * np.arange(self.period))
+        return np.asarray(roots[(by % self.period)[:, np.newaxis] * np.arange(self.length) % self.period])
 
     def _folded(self, mass: Floats) -> Complex:
         """Return the transforms (E, D, length) of masses (E, D, L) folded to the period."""

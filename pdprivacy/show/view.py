@@ -430,10 +430,12 @@ class View:
 
     @property
     def risk(self) -> str:
-        """The estimated disclosure risk; empty without an estimate."""
+        """The estimated disclosure risk, or why it is not known; empty for releases without one."""
         risk = self.facts.dr_ha
         if risk is None:
             return ""
+        if "reason" in risk:
+            return f"not estimated (dr_ha): {risk['reason']}"
         return f"{percent(float(risk['by_records']))} of records (dr_ha, estimated from the released counts)"
 
     @property

@@ -666,8 +666,9 @@ def test_groups_and_plans_of_a_part_have_no_risk_of_the_whole():
     (planned,) = part.dp.plan_releases([("crosstab", "age", "sex", {"epsilon": 1})]).release()
     group = part.dp.partition("age", epsilon=2)["[0, 50)"]
     tables = [part.dp.crosstab("age", "sex", epsilon=1), planned, group.dp.crosstab("age", "sex", epsilon=1)]
-    assert [table.dp.metadata.dr_ha for table in tables] == [None] * 3
-    assert frame.dp.crosstab("age", "sex", epsilon=1).dp.metadata.dr_ha is not None
+    assert [table.dp.metadata.dr_ha["by_records"] for table in tables] == [None] * 3
+    assert all("chance" in table.dp.metadata.dr_ha["reason"] for table in tables)
+    assert frame.dp.crosstab("age", "sex", epsilon=1).dp.metadata.dr_ha["by_records"] is not None
     with pytest.raises(ParameterError, match="chance"):
         group.dp.dr_ha("age", "sex", epsilon=1)
 

@@ -193,11 +193,15 @@ def test_the_risk_that_is_published_follows_from_the_released_counts(mechanism, 
 
 def test_risk_is_published_only_where_sensitive_labels_meet_quasi_identifiers(silent):
     private = protected(SURVEYED, SURVEY)
-    assert "dr_ha" in private.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]
-    assert "dr_ha" not in private.dp.crosstab("ill", "town", epsilon=1).attrs["dp"]
-    assert "dr_ha" not in private.dp.crosstab(["town", "age"], "ill", epsilon=1).attrs["dp"]
+    assert "by_records" in private.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]["dr_ha"]
+    assert "by_records" in private.dp.crosstab("ill", "town", epsilon=1).attrs["dp"]["dr_ha"]
+    assert "by_records" in private.dp.crosstab(["town", "age"], "ill", epsilon=1).attrs["dp"]["dr_ha"]
+    assert "dr_ha" not in private.dp.crosstab("age", "ill", epsilon=1).attrs["dp"]
+    assert "dr_ha" not in private.dp.crosstab("town", "age", epsilon=1).attrs["dp"]
     nobody = protected(SURVEYED.iloc[:0], SURVEY)
-    assert nobody.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]["dr_ha"] is None
+    unknown = nobody.dp.crosstab("town", "ill", epsilon=1).attrs["dp"]["dr_ha"]
+    assert unknown["by_records"] is None
+    assert unknown["reason"] == "No count is positive."
     with pytest.raises(ParameterError):
         private.dp.dr_ha("town", "town", 1)
     assert nobody.dp.budget.spent == (1, 0)

@@ -219,7 +219,7 @@ class ReportedRelease:
     @property
     def risk(self) -> float:
         """The estimated disclosure risk by records; 0 without an estimate."""
-        return float((self.facts.dr_ha or {"by_records": 0})["by_records"])
+        return float((self.facts.dr_ha or {}).get("by_records") or 0)
 
     @property
     def loss(self) -> Pure | Approx:

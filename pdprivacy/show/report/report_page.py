@@ -97,7 +97,7 @@ class Contents:
     @property
     def exposed(self) -> list[ReportedRelease]:
         """The releases with an estimated disclosure risk."""
-        return [release for release in self.releases if release.facts.dr_ha is not None]
+        return [release for release in self.releases if "by_column" in (release.facts.dr_ha or {})]
 
     @property
     def versions(self) -> list[str]:
@@ -146,8 +146,8 @@ class Contents:
         """Return the estimated disclosure risk of tables."""
         rows = []
         for release in self.exposed:
-            risk, axes = release.facts.dr_ha or {}, release.view.released.axes
-            known_names, learned_names = (_level_names(axes[level]) for level in (0, -1))
+            risk = release.facts.dr_ha or {}
+            known_names, learned_names = (", ".join(risk[part]) for part in ("by", "by_column"))
             shares = [percent(min(float(risk[name]), 1.0)) for name in ("by_cells", "by_records")]
             rows.append([release.name, known_names, learned_names, *shares])
         head = ["Result", "Known to the attacker", "Learned", "of the cells", "of the records"]
@@ -193,10 +193,6 @@ class Contents:
         note = f"The first {MOST_ROWS} of {len(entries):,} charges; ledger.entries(name) has all of them."
         note = note if len(entries) > MOST_ROWS else ""
         return Table(head, rows, "All charges", text={1, 2, 5, 6, 8, 9}, note=note)
-
-
-def _level_names(index: pd.Index[Any]) -> str:
-    return ", ".join(str(name) for name in index.names if name is not None)
 
 
 def _order(version: str) -> tuple[int, ...]:
