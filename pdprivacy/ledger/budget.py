@@ -336,9 +336,10 @@ class Budget:
         ``release``: the label as it is stored; displays show its title. ``epsilon``, ``delta``: the
         requested loss; ``rho``: its equivalent under an accounting in rho, or by squares, else NaN.
         ``answered``: whether the answer is known to have been handed out: a charge without one is spent all
-        the same. ``cumulative_dr_ha``: the largest disclosure risk from homogeneity attacks of the tables
-        released so far, each at the total loss by then: the expected risk, averaged over records, estimated
-        from released counts alone; NaN before the first table of sensitive columns by quasi-identifiers. The
+        the same. ``cumulative_dr_ha``: the largest disclosure risk from homogeneity attacks of all tables so
+        far whose risk was estimated, each with the noise that its counts had at the total loss by then, its
+        own included: the expected risk, averaged over records, estimated from released counts alone. NaN
+        before the first release of counts by quasi-identifiers and sensitive columns. The
         risk of one release is in its ``attrs["dp"]["dr_ha"]``. Source: Liu, Zhao (2023), section 4.3, the
         bounded measure.
         """

@@ -35,7 +35,8 @@ from pdprivacy.release.spec import (
     with_noise_keywords,
 )
 from pdprivacy.releases.histograms import labels_counted
-from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, weighted
+from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, risk_of_groups, weighted
+from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
@@ -153,7 +154,8 @@ def count(
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), (), groups.keys, weights=weight)
     statistic = cells_of(groups._protected.scope, groups.keys, "groupby", weight)
     labels = AnswerLabels(cell_index(groups.keys, "groupby"), name="count")
-    return release_of(groups._protected, call, statistic, labels, whole_counts)
+    risk_of = CountRisk.of(groups._protected, call, groups.keys, statistic)
+    return release_of(groups._protected, call, statistic, labels, whole_counts, risk=risk_of)
 
 
 @with_noise_keywords("laplace")
@@ -341,7 +343,8 @@ def _table(
 ) -> Release[pd.DataFrame]:
     """The release of a table of keys by the numbers of each group."""
     call, index = replace(call, by=groups.keys), cell_index(groups.keys, "groupby")
-    return release_of(groups._protected, call, statistic, AnswerLabels(index, labels))
+    risk_of = risk_of_groups(groups._protected, call, statistic)
+    return release_of(groups._protected, call, statistic, AnswerLabels(index, labels), risk=risk_of)
 
 
 @with_noise_keywords("geometric")

@@ -31,6 +31,7 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
@@ -169,7 +170,8 @@ def labels_counted(
             return shape(result)
         return shape(result.reshaped((groups, -1))).arranged(np.ravel)
 
-    return release_of(protected, call, statistic, labels, numbers)
+    risk_of = CountRisk.of(protected, call, columns, statistic)
+    return release_of(protected, call, statistic, labels, numbers, risk=risk_of)
 
 
 @with_noise_keywords("geometric")

@@ -17,7 +17,7 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Result, release_of
+from pdprivacy.release.publish import Result, RiskOf, release_of
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,
@@ -491,8 +491,22 @@ def pivot_table(
         cells = numbers.reshape(len(left), -1, len(chosen), len(aggregates))
         return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
 
-    labels = AnswerLabels(left, top)
-    return release_of(protected, call, statistic, labels, partial(Result.arranged, arrange=table))
+    labels, risk_of = AnswerLabels(left, top), risk_of_groups(protected, call, statistic)
+    arranged = partial(Result.arranged, arrange=table)
+    return release_of(protected, call, statistic, labels, arranged, risk=risk_of)
+
+
+def risk_of_groups(protected: Protected, call: Call, statistic: Statistic) -> RiskOf | None:
+    """Return the disclosure risk of the counts that statistics per group release; None without counts."""
+    if not isinstance(statistic, Moments):
+        return None
+    layout = statistic.layout
+    counts = [layout.places[column, "count"] for column, kind in layout.numbers if kind == "count"]
+    if not counts:
+        return None
+    from pdprivacy.releases.released_risk import CountRisk
+
+    return CountRisk.of(protected, call, call.by, statistic, counts)
 
 
 def _top_index(

@@ -170,7 +170,7 @@ def crosstab(
         table = with_margins(table, call, shape) if margins else shape(table)
         return table if way else whole_counts(table)
 
-    risk_of = CountRisk.of(protected, call, axes)
+    risk_of = CountRisk.of(protected, call, axes, statistic)
     return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
 
 

@@ -41,7 +41,7 @@ class HasDistribution(Protocol):
 
 @dataclass(frozen=True)
 class NoiseSum:
-    """The sum of ``terms`` independent noises of one mechanism, by its distribution function.
+    """The sum of ``terms`` independent noises of one mechanism over ``divisor``, by its distribution.
 
     Sums of Gaussian noise have a closed form, and so have short sums of Laplace noise. Probabilities of noise
     on the integers are convolved by Fourier transforms, to about 1e-15 while the standard deviation is below
@@ -55,10 +55,11 @@ class NoiseSum:
 
     mechanism: HasDistribution
     terms: int
+    divisor: int = 1
 
     def cdf(self, x: ArrayLike, /) -> Floats:
-        """Return Pr(sum <= x)."""
-        points, law = np.asarray(x, dtype=np.float64), self.mechanism.distribution
+        """Return Pr(sum / divisor <= x)."""
+        points, law = np.asarray(x, dtype=np.float64) * self.divisor, self.mechanism.distribution
         if self.terms == 1:
             return law.cdf(points)
         if self.terms > MOST_TERMS or (isinstance(law, GeneralizedNormal) and law.p == 2):

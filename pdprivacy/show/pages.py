@@ -324,7 +324,7 @@ def sum_texts(account: Account) -> dict[str, tuple[str, str]]:
 
 
 def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, str]]:
-    """(what, epsilon or rho, delta) of total, spent and left, and the risk as of the last table if known."""
+    """(what, epsilon or rho, delta) of total, spent and left, and the risk of all tables so far if known."""
     named = account.terms.currency
     rows = [
         (part, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
@@ -332,7 +332,8 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
     ]
     risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
     if risks:
-        rows.append(("risk", f"{percent(max(risks))} of records as of the last table (cumulative_dr_ha)", ""))
+        of_tables = "of records, the largest of all tables so far, each at the total loss by then"
+        rows.append(("risk", f"{percent(max(risks))} {of_tables} (cumulative_dr_ha)", ""))
     return rows
 
 

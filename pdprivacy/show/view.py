@@ -436,7 +436,11 @@ class View:
             return ""
         if "reason" in risk:
             return f"not estimated (dr_ha): {risk['reason']}"
-        return f"{percent(float(risk['by_records']))} of records (dr_ha, estimated from the released counts)"
+        own, reached = percent(float(risk["by_records"])), risk.get("at_total_loss")
+        text = f"{own} of records in this table (dr_ha, estimated from the released counts)"
+        if reached is None or percent(float(reached)) == own:
+            return text
+        return f"{text}; {percent(float(reached))} at the total loss by then, which the budget counts"
 
     @property
     def rows(self) -> list[tuple[str, str]]:

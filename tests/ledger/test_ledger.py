@@ -304,9 +304,10 @@ def test_the_risk_reached_is_the_largest_so_far():
     assert risks.tolist()[1:] == [0.25, 0.25, 0.25, 0.5]
     assert budget.entries["epsilon"].tolist() == [1.0] * 5
     cumulative, *charges = repr(budget).splitlines()[4:]
-    assert cumulative == "  risk   50 % of records as of the last table (cumulative_dr_ha)"
+    risk = "50 % of records, the largest of all tables so far, each at the total loss by then"
+    assert cumulative == f"  risk   {risk} (cumulative_dr_ha)"
     assert all(line.endswith("delta 0        geometric") for line in charges)
-    assert table(budget)[4][:2] == ["risk", "50 % of records as of the last table (cumulative_dr_ha)"]
+    assert table(budget)[4][:2] == ["risk", f"{risk} (cumulative_dr_ha)"]
     assert not [cell for row in table(budget)[5:] for cell in row if "%" in cell]
 
 

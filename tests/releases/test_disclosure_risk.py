@@ -891,7 +891,8 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     assert own[2] < reached[2]  # the third table alone would be lower
     assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1)))
     assert budget.spent == (14.0, 2e-3)
-    cumulative = f"{percent(reached[-1])} of records as of the last table (cumulative_dr_ha)"
+    of_tables = "of records, the largest of all tables so far, each at the total loss by then"
+    cumulative = f"{percent(reached[-1])} {of_tables} (cumulative_dr_ha)"
     assert [line.split("risk   ")[1] for line in repr(budget).splitlines() if "risk" in line] == [cumulative]
     assert f"<td>{cumulative}</td>" in budget._repr_html_()
 
@@ -934,9 +935,9 @@ def test_gaussian_noise_is_that_of_all_delta_spent_too():
 
 def test_where_the_risk_is_not_known_none_is_told():
     private = protect(epsilon=100, delta=0.1)
-    private.dp.crosstab(BY, "ill", epsilon=1, constraint="hierarchy", normalize=True)
-    private.dp.crosstab("ill", "age", epsilon=1)
-    private.dp.crosstab(BY, "ill", epsilon=1, releases=2)
+    private.dp.crosstab(BY, "one", epsilon=1)
+    private.dp.value_counts("ill", epsilon=1)
+    private.dp.crosstab(BY, "ill", epsilon=1, weights="score")
     private.dp.plan.crosstab("age", "ill", epsilon=1, rows=10)
     assert private.dp.budget.entries["cumulative_dr_ha"].isna().tolist() == [True] * 3
     assert "risk" not in repr(private.dp.budget)
@@ -950,7 +951,7 @@ def test_so_much_noise_that_a_cell_says_nothing_has_no_risk(mechanism):
     for deviation, known in ((2 * 10**4, False), (5 * 10**3, True)):
         epsilon = math.sqrt(2) / deviation  # about that of all three
         table = private.dp.crosstab(BY, "ill", epsilon=epsilon, mechanism=mechanism, rng=1)
-        assert (table.attrs["dp"]["dr_ha"] is not None) == known
+        assert ("reason" not in table.attrs["dp"]["dr_ha"]) == known
 
 
 @pytest.mark.parametrize(
@@ -992,7 +993,7 @@ def test_no_estimate_keeps_a_release_back(monkeypatch, broken):
     monkeypatch.setattr(risk, broken, fail)
     table = private.dp.crosstab(BY, "ill", epsilon=1)
     assert table.shape == (30, 3)
-    assert table.attrs["dp"]["dr_ha"] is None
+    assert table.attrs["dp"]["dr_ha"]["reason"] == "The estimate failed."
     assert private.dp.budget.entries["cumulative_dr_ha"].isna().all()
     assert private.dp.budget.spent == (2.0, 0.0)
 

@@ -164,3 +164,80 @@ def test_a_column_without_a_role_divides_the_cells():
     record = frame.dp.crosstab(["a", "free"], "s", epsilon=1).dp.metadata.dr_ha
     assert record["by"] == ["a", "free"]
     assert 0.3 < record["by_records"] < 0.74
+
+
+LAYOUTS = {
+    "swapped": lambda dp: dp.crosstab("s", "a", epsilon=1),
+    "margins": lambda dp: dp.crosstab("a", "s", epsilon=1, margins=True),
+    "shares": lambda dp: dp.crosstab("a", "s", epsilon=1, normalize="index"),
+    "labels": lambda dp: dp.value_counts(["s", "a"], epsilon=1),
+    "shares of labels": lambda dp: dp.value_counts(["a", "s"], epsilon=1, normalize=True),
+    "labels by group": lambda dp: dp.groupby("a").value_counts("s", epsilon=1),
+    "groups": lambda dp: dp.groupby(["a", "s"]).count(epsilon=1),
+    "aggregates": lambda dp: dp.groupby(["a", "s"]).agg("count", "w", epsilon=1, mechanism="geometric"),
+    "pivot table": lambda dp: dp.pivot_table("w", "a", "s", "count", epsilon=1, mechanism="geometric"),
+    "marginals": lambda dp: dp.marginals(["a", "s"], epsilon=1)["a", "s"],
+    "plan": lambda dp: dp.plan_releases([("crosstab", "a", "s", {"epsilon": 1})]).release()[0],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_counts_carries_the_risk_and_feeds_the_budget(layout):
+    records = []
+    for _ in range(12):
+        frame = private()
+        released = LAYOUTS[layout](frame.dp)
+        record = released.dp.metadata.dr_ha
+        assert (record["by"], list(record["by_column"])) == (["a"], ["s"])
+        assert frame.dp.budget.entries["cumulative_dr_ha"].tolist() == [pytest.approx(record["by_records"])]
+        records.append(record["by_records"])
+    # q(0) of geometric noise is 0.731, which is the risk where no false count is positive
+    assert max(records) <= 0.7311
+    assert np.mean(records) > 0.45
+
+
+def test_a_batch_counts_its_largest_risk_and_moments_have_none():
+    frame = private()
+    with frame.dp.batch() as batch:
+        coarse, fine = batch.value_counts(["a", "n"], epsilon=1), batch.crosstab("s", "a", epsilon=2)
+    reached = [each.result.dp.metadata.dr_ha["at_total_loss"] for each in (coarse, fine)]
+    assert frame.dp.budget.entries["cumulative_dr_ha"].tolist() == [max(reached)]
+    assert frame.dp.groupby(["a", "s"]).mean("w", epsilon=1).dp.metadata.dr_ha is None
+    assert frame.dp.value_counts("s", epsilon=1).dp.metadata.dr_ha is None
+
+
+def test_the_display_tells_the_risk_of_the_table_from_that_of_all_tables():
+    frame = private()
+    alone = frame.dp.crosstab("a", "s", epsilon=0.5, rng=1)
+    assert "of records in this table (dr_ha" in alone.dp._repr_html_() + repr(alone.dp)
+    frame.dp.count(epsilon=5)
+    table = frame.dp.crosstab("a", "s", epsilon=0.5, rng=1)
+    record, reached = table.dp.metadata.dr_ha, frame.dp.budget.entries["cumulative_dr_ha"].iloc[-1]
+    assert record["by_records"] < 0.7 < record["at_total_loss"] == reached
+    shown = table.dp._repr_html_() + repr(table.dp)
+    assert "at the total loss by then, which the budget counts" in shown
+    assert "the largest of all tables so far, each at the total loss by then" in repr(frame.dp.budget)
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_the_risk_of_a_hierarchy_is_near_that_of_a_simulated_reader(epsilon):
+    frame = private(400)
+    tables = [frame.dp.crosstab("a", "s", epsilon=epsilon, constraint="hierarchy") for _ in range(150)]
+    read = np.stack([table.to_numpy() for table in tables])[..., np.newaxis]
+    held = pd.crosstab(people(400)["a"], people(400)["s"]).to_numpy()
+    share = disclosed(positive(read, 0)[0], held).mean()
+    stated = np.mean([table.dp.metadata.dr_ha["by_records"] for table in tables[:20]])
+    assert stated == pytest.approx(share, abs=0.2)
+
+
+def test_several_releases_are_read_by_their_mean():
+    frame, rng = private(), np.random.default_rng(6)
+    noise = noise_like("geometric", 0.5, (20_000, 2, 2, 3, 4), rng).mean(axis=4)
+    exact = pd.crosstab(people()["a"], [people()["s"], pd.cut(people()["n"], BINS)]).to_numpy()
+    cells = exact.reshape(1, 2, 2, 3).repeat(20_000, axis=0)
+    share = max(disclosed(present, cells.sum(axis=3)).mean() for present in positive(cells + noise, 0))
+    records = [frame.dp.crosstab("a", ["s", "n"], epsilon=2, releases=4).dp.metadata.dr_ha for _ in range(12)]
+    assert max(record["by_records"] for record in records) == pytest.approx(share, abs=0.05)
+    with pytest.warns(BoundingWarning):
+        bounded = frame.dp.crosstab("a", "s", epsilon=2, releases=2, bounding="clamp")
+    assert "bounded" in bounded.dp.metadata.dr_ha["reason"]

@@ -1,4 +1,4 @@
-"""Counts that make up a label together: the risk by enumeration, and the law of their sums."""
+"""Counts that make up a label together (`joint_counts`, `noise_sums`): by enumeration and convolution."""
 
 from __future__ import annotations
 

@@ -392,7 +392,7 @@ def test_bias_risk_and_the_steps_are_told(survey, schema):
     table = steps.dp.crosstab("region", "health", epsilon=1, release_id="of May", bounding="clamp")
     rows = {row[0]: row[1] for row in of(table).tables[1]}
     share = percent(table.attrs["dp"]["dr_ha"]["by_records"])
-    assert rows["risk"] == f"{share} of records (dr_ha, estimated from the released counts)"
+    assert rows["risk"] == f"{share} of records in this table (dr_ha, estimated from the released counts)"
     assert rows["neighbors"] == "add_remove: all records of one person more or less"
     assert rows["where"] == "age > 30"
     assert rows["after"] == ", ".join(table.attrs["dp"]["lineage"])

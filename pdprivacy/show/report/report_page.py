@@ -189,7 +189,7 @@ class Contents:
             for entry, risk in zip(entries, risks, strict=False)
         ]
         head = ["No.", "What", "Mechanism", "epsilon", "delta", "When (UTC)", "Answered"]
-        head += ["Risk as of the last table", "Id", "In this report"]
+        head += ["Risk of all tables so far", "Id", "In this report"]
         note = f"The first {MOST_ROWS} of {len(entries):,} charges; ledger.entries(name) has all of them."
         note = note if len(entries) > MOST_ROWS else ""
         return Table(head, rows, "All charges", text={1, 2, 5, 6, 8, 9}, note=note)
