@@ -79,8 +79,8 @@ class CountRisk:
             return None
         sizes = [column.cells(call.statistic) for column in columns]
         several = [
-            place
-            for place, (column, size) in enumerate(zip(columns, sizes, strict=True))
+            axis
+            for axis, (column, size) in enumerate(zip(columns, sizes, strict=True))
             if column.role == "sensitive" and size > 1
         ]
         plain = call.statistic == "crosstab" and roles == {"quasi_identifier", "sensitive"}
@@ -101,8 +101,8 @@ class CountRisk:
         by_cells, by_records = estimate
         names, (own, so_far) = [str(column.name) for column in self.columns], by_records.max(axis=0)
         record |= {"by_cells": float(by_cells[:, 0].max()), "by_records": float(own)}
-        record["by"] = [name for place, name in enumerate(names) if place not in self.sensitive]
-        learned = [names[place] for place in self.sensitive]
+        record["by"] = [name for axis, name in enumerate(names) if axis not in self.sensitive]
+        learned = [names[axis] for axis in self.sensitive]
         record["by_column"] = dict(zip(learned, by_records[:, 0].tolist(), strict=True))
         reached = None if entry is None else float(min(so_far, 1.0))
         return {"dr_ha": {**record, "at_total_loss": reached}}, reached
@@ -161,11 +161,11 @@ class CountRisk:
     def _tables(self, counts: Floats, noises: Sequence[CountNoise]) -> Iterator[list[ReadCounts]]:
         """Yield the readings of each sensitive column."""
         shape = [column.cells(self.call.statistic) for column in self.columns]
-        divide = [place for place in range(len(shape)) if place not in self.sensitive]
-        labels = [shape[place] for place in self.sensitive]
+        divide = [axis for axis in range(len(shape)) if axis not in self.sensitive]
+        labels = [shape[axis] for axis in self.sensitive]
         table = np.reshape(counts, shape).transpose([*divide, *self.sensitive]).reshape(-1, *labels)
-        for place, number in enumerate(labels):
-            rows = np.moveaxis(table, place + 1, 1).reshape(len(table), number, -1)
+        for axis, number in enumerate(labels):
+            rows = np.moveaxis(table, axis + 1, 1).reshape(len(table), number, -1)
             yield [*self._readings(rows, noises)]
 
     def _readings(self, rows: Floats, noises: Sequence[CountNoise]) -> Iterator[ReadCounts]:

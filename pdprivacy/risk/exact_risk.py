@@ -111,7 +111,7 @@ def expected(
     if same.size:  # a cell of a single label has the same counts in every draw
         yield same, np.array(list(local(cells.at(same), readings, partial)))
     for rows, period in _blocks(cells):
-        block = Block.of(cells.compositions[rows], period)
+        block = CellBlock.of(cells.compositions[rows], period)
         each = max(1, WORKING_SET // block.numbers)
         risks = [block.risks(readings[at : at + each], partial) for at in range(0, len(readings), each)]
         yield rows, np.concatenate(risks)
@@ -169,7 +169,7 @@ def ranges(lengths: Integers, labels: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CellBlock:
     """Compositions with transforms of one length; ``positions``: (C, K), those of counts in ``series``."""
 
     series: Series
@@ -178,7 +178,7 @@ class Block:
     sizes: Integers
 
     @classmethod
-    def of(cls, compositions: Integers, period: int) -> Block:
+    def of(cls, compositions: Integers, period: int) -> CellBlock:
         """Return the block of these compositions."""
         values, index = np.unique(compositions, return_inverse=True)
         sizes = compositions.sum(axis=1)

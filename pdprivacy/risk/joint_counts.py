@@ -26,7 +26,7 @@ from pdprivacy.risk.exact_risk import (
     EACH,
     OVERHEAD,
     WORKING_SET,
-    Block,
+    CellBlock,
     Complex,
     Hidden,
     Series,
@@ -120,7 +120,7 @@ class JointCells:
 
 
 @dataclass(frozen=True, slots=True)
-class JointBlock(Block):
+class JointBlock(CellBlock):
     """Cells with transforms of one length; ``positions``: (C, K), of labels, which are rows of ``groups``.
 
     ``groups``: (G, M), the counts of each label as places in ``series``.

@@ -51,18 +51,18 @@ def noise_like(mechanism, epsilon, shape, rng):
     return rng.geometric(falls, shape) - rng.geometric(falls, shape)
 
 
-def positive(noisy, place):
+def positive(noisy, column):
     """Return the labels of one sensitive column that a reader holds for present, of (draws, cells, ...).
 
     First those of any positive count, then those of a positive sum.
     """
-    others = tuple(axis for axis in range(2, noisy.ndim) if axis != place + 2)
+    others = tuple(axis for axis in range(2, noisy.ndim) if axis != column + 2)
     return (noisy >= 0.5).any(axis=others), noisy.sum(axis=others) >= 0.5
 
 
-def disclosed(present, held):
+def disclosed(present, holders):
     """Return which cells show one label that some record has, of (draws, cells, labels)."""
-    return (present.sum(axis=2) == 1) & (present & (held > 0)).any(axis=2)
+    return (present.sum(axis=2) == 1) & (present & (holders > 0)).any(axis=2)
 
 
 def simulated(released, sensitive, mechanism, epsilon, rng, draws=20_000):
@@ -72,11 +72,11 @@ def simulated(released, sensitive, mechanism, epsilon, rng, draws=20_000):
     noise, and are read.
     """
     risks = []
-    for place in range(sensitive):
-        others = tuple(axis for axis in range(1, released.ndim) if axis != place + 1)
+    for column in range(sensitive):
+        others = tuple(axis for axis in range(1, released.ndim) if axis != column + 1)
         by_label = np.clip(np.rint(released.sum(axis=others)), 0, None).astype(int)
         joint = np.clip(np.rint(released), 0, None).astype(int)
-        combinations = released[0].size // released.shape[place + 1]
+        combinations = released[0].size // released.shape[column + 1]
         for reading, counts in enumerate((joint, by_label)):
             flat = counts.reshape(len(counts), -1)
             sizes, filled = flat.sum(axis=1), flat.any(axis=1)
@@ -89,17 +89,17 @@ def simulated(released, sensitive, mechanism, epsilon, rng, draws=20_000):
             )
             drawn = drawn.reshape(draws, filled.sum(), *counts.shape[1:])
             if reading == 0:
-                noisy, held = (
+                noisy, holders = (
                     drawn + noise_like(mechanism, epsilon, drawn.shape, rng),
                     drawn.sum(axis=tuple(a + 1 for a in others)),
                 )
-                present = positive(noisy, place)[0]
+                present = positive(noisy, column)[0]
             else:
                 noise = noise_like(mechanism, epsilon, (*drawn.shape, combinations), rng).sum(axis=-1)
-                present, held = drawn + noise >= 0.5, drawn
-            by_cell = disclosed(present, held).mean(axis=0)
-            risks.append((place, by_cell.mean(), np.average(by_cell, weights=sizes[filled])))
-    return pd.DataFrame(risks, columns=["place", "by_cells", "by_records"]).groupby("place").max()
+                present, holders = drawn + noise >= 0.5, drawn
+            by_cell = disclosed(present, holders).mean(axis=0)
+            risks.append((column, by_cell.mean(), np.average(by_cell, weights=sizes[filled])))
+    return pd.DataFrame(risks, columns=["column", "by_cells", "by_records"]).groupby("column").max()
 
 
 def test_a_reader_of_two_sensitive_columns_learns_what_the_table_states():
@@ -107,8 +107,8 @@ def test_a_reader_of_two_sensitive_columns_learns_what_the_table_states():
     exact = pd.crosstab(people()["a"], [people()["s"], pd.cut(people()["n"], BINS)]).to_numpy()
     cells = exact.reshape(1, 2, 2, 3).repeat(10_000, axis=0)
     noisy = cells + noise_like("geometric", 1, cells.shape, rng)
-    held = cells.sum(axis=3)
-    by_count, by_sum = (disclosed(present, held).mean() for present in positive(noisy, 0))
+    holders = cells.sum(axis=3)
+    by_count, by_sum = (disclosed(present, holders).mean() for present in positive(noisy, 0))
     assert by_count == pytest.approx(0.39, abs=0.015)
     assert by_sum == pytest.approx(0.60, abs=0.015)
 
@@ -224,8 +224,8 @@ def test_the_risk_of_a_hierarchy_is_near_that_of_a_simulated_reader(epsilon):
     frame = private(400)
     tables = [frame.dp.crosstab("a", "s", epsilon=epsilon, constraint="hierarchy") for _ in range(150)]
     read = np.stack([table.to_numpy() for table in tables])[..., np.newaxis]
-    held = pd.crosstab(people(400)["a"], people(400)["s"]).to_numpy()
-    share = disclosed(positive(read, 0)[0], held).mean()
+    holders = pd.crosstab(people(400)["a"], people(400)["s"]).to_numpy()
+    share = disclosed(positive(read, 0)[0], holders).mean()
     stated = np.mean([table.dp.metadata.dr_ha["by_records"] for table in tables[:20]])
     assert stated == pytest.approx(share, abs=0.2)
 
