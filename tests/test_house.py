@@ -385,7 +385,7 @@ TOPICS = {
         "typing",
     },
     "engine": {"ranks", "wide_integers"},
-    "engine_narwhals": {"spark"},
+    "engine_narwhals": {"spark", "steps_alike"},
     "expressions": {"date_steps"},
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
     "mechanism": {"bounded_accuracy", "bounded_privacy", "in_releases"},

@@ -189,6 +189,9 @@ class StoredColumn:
         read = library.col(column.name)
         if dtype == library.Float64:
             return read
+        if dtype == library.Decimal:
+            # by their digits: Arrow's own cast rounds twice
+            return read.cast(library.String).cast(library.Float64)
         if dtype not in (library.Int64, library.UInt64, library.Int128, library.UInt128):
             return read.cast(library.Float64)
         lower, upper = column.bounds("bins")
@@ -305,7 +308,7 @@ class StoredColumn:
             return self._integer_label_key(numbers)
         exact = {float(label): cell for label, cell in numbers.items() if float(label) == label}
         # Spark and DuckDB look many labels up by their bits: no zero is negative
-        source = (read if dtype == library.Float64 else read.cast(library.Float64)) + 0.0
+        source = self._doubles() + 0.0
         return source, library.Float64 if dtype.is_float() else dtype, exact
 
     def _integer_label_key(self, labels: dict[Any, int]) -> tuple[Any, Any, dict[Any, int]]:

@@ -48,7 +48,7 @@ def assign(
     condition as in `query`, a column, a number of days between two dates (``left - joined``,
     ``joined - '2020-01-31'``), or a field of dates (``joined.dt.month``; year, quarter, month, day,
     dayofyear, dayofweek, hour). It may use the columns before it in the same call. A new column replaces a
-    declared one of its name. Nulls stay null; a condition is False for a null, as in `query`.
+    declared one of its name. Nulls stay null; so do conditions that are unknown, as in `query`.
 
     The bounds of a new column are those that its results can have for cells within the declared bounds.
     Results of whole numbers are whole, except by ``/``, if the bounds show that all of them fit 64 bits; else

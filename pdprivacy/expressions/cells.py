@@ -112,10 +112,14 @@ def whole(values: pd.Series[Any], column: Column) -> tuple[NDArray[Any], Mask | 
 def _integers(values: pd.Series[Any]) -> Integers | None:
     """A column as int64, where its dtype says that all of it are such."""
     dtype: Any = values.dtype
+    masked = not isinstance(dtype, np.dtype)
     if dtype.kind in "ib" or (dtype.kind == "u" and dtype.itemsize < 8):
-        if isinstance(dtype, np.dtype):
+        if not masked:
             return np.asarray(values.to_numpy(), dtype=np.int64)
         return np.asarray(values.to_numpy(dtype=np.int64, na_value=False if dtype.kind == "b" else 0))
+    if dtype.kind == "u":
+        large = np.asarray(values.to_numpy(dtype=np.uint64, na_value=0) if masked else values.to_numpy())
+        return large.astype(np.int64) if not len(large) or large.max() in INT64 else None
     if dtype.kind == "f":
         array = _doubles(values)
         finite = np.isfinite(array)

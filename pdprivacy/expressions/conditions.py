@@ -1,13 +1,16 @@
 """Conditions once they are read: frozen trees over nodes and constants.
 
 A condition is walked with regions, which gives the declaration of the records that meet it, and with arrays,
-which gives those records, row by row and alike for every dtype.
+which gives those records, row by row and alike for every dtype. It is true, false or unknown (None), as with
+nullable dtypes of pandas: comparisons with a null are unknown, and `and`, `or` and `not` follow Kleene.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,19 +19,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from pandas.api import types
+from numpy.typing import NDArray
 
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import QueryError
-from pdprivacy.expressions.cells import Read, column_of, dense, nulls
+from pdprivacy.expressions.cells import Read, codes, column_of, dense, floats, nulls, whole
 from pdprivacy.expressions.nodes import Node
 from pdprivacy.expressions.regions import Region, bits, declared_in
 from pdprivacy.hints import nearest
-from pdprivacy.intervals import LINE, Interval
+from pdprivacy.intervals import INT64, LINE, Interval
 from pdprivacy.types import Mask, settle
 
 Condition: TypeAlias = "Comparison | Negation | BooleanOperation"
 Regions: TypeAlias = dict[Any, Region]  # of the columns that are narrowed; the others are as declared
+Truth: TypeAlias = "bool | None"
+TRUE, FALSE, UNKNOWN = frozenset[Truth]({True}), frozenset[Truth]({False}), frozenset[Truth]({None})
 
 
 ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
@@ -37,15 +42,17 @@ ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+FEW_CONSTANTS = 8
+"""The largest number of constants with each of which numbers are compared."""
 COMPLEMENT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``node symbol constants``; the symbol is an ordering, ``in`` or ``null``.
+    """``node symbol constants``; the symbol is an ordering, ``==``, ``in`` or ``null``.
 
-    False for a null cell, except ``null``. ``label_bits``: of the constants among the labels that the column
-    declares, as `bits`.
+    Unknown for a null cell; ``in`` is false, as `Series.isin`, and ``null`` is true. ``label_bits``: of the
+    constants among the labels that the column declares, as `bits`.
     """
 
     node: Node
@@ -123,20 +130,28 @@ def _timestamp(value: Any) -> pd.Timestamp | None:
 # ---------------------------------------------------------------- declarations
 
 
-def possible(condition: Condition) -> tuple[bool, ...]:
-    """Return the truth values that the condition may have for declared records: False, True, or both."""
-    return tuple(value for value in (False, True) if regions_where(condition, not value) is not None)
-
-
 def outcomes(condition: Condition, name: str) -> Node:
-    """Return the truth values of the condition as a node."""
-    column = Column(name, "boolean", categories=possible(condition))
-    return Node(column, lambda read, index: column_of(truths(condition, read, index), None, column, index))
+    """Return the truth values of the condition as a node, null where it is unknown.
+
+    The node declares the truth values that the condition may have for declared records.
+    """
+    labels = tuple(
+        label
+        for label, truth in ((False, FALSE), (True, TRUE))
+        if regions_where(condition, truth) is not None
+    )
+    column = Column(name, "boolean", regions_where(condition, UNKNOWN) is not None, categories=labels)
+
+    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
+        truths = truths_of(condition, read, index)
+        return column_of(truths.met, truths.unknown, column, index)
+
+    return Node(column, cells)
 
 
 def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     """The declaration of the records that meet the condition; None if no declared record can."""
-    regions = regions_where(condition, False)
+    regions = regions_where(condition, TRUE)
     if regions is None:
         return None
     columns = []
@@ -152,28 +167,34 @@ def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     return domain.replace(*columns)
 
 
-def regions_where(condition: Condition, negated: bool) -> Regions | None:
-    """Return the regions where the condition is true (false, if negated); None if it never is.
+def regions_where(condition: Condition, truths: frozenset[Truth]) -> Regions | None:
+    """Return the regions where the condition has one of these truth values; None if it never has.
 
-    A comparison of a result narrows no column.
+    ``truths``: True or False, or unknown, or one of the former and unknown. A comparison of a result narrows
+    no column.
     """
     if isinstance(condition, Negation):
-        return regions_where(condition.part, not negated)
+        return regions_where(
+            condition.part, frozenset(None if truth is None else not truth for truth in truths)
+        )
     if isinstance(condition, Comparison):
-        region, node = _comparison_region(condition, negated), condition.node
+        region, node = _comparison_region(condition, truths), condition.node
         if not (region.values or region.null):
             return None
         return {node.column.name: region} if node.declared else {}
-    parts = [regions_where(part, negated) for part in condition.parts]
-    met = [part for part in parts if part is not None]
-    if condition.every != negated:
-        return _intersected(met) if len(met) == len(parts) else None
-    return _hulls(met) if met else None
+    if (not condition.every) in truths:  # which one part decides
+        return _joined([regions_where(part, truths) for part in condition.parts])
+    undecided = [regions_where(part, truths | {condition.every}) for part in condition.parts]
+    if truths == UNKNOWN:  # no part decides, and one is unknown
+        undecided.append(_joined([regions_where(part, UNKNOWN) for part in condition.parts]))
+    return _intersected(undecided)
 
 
-def _intersected(parts: list[Regions]) -> Regions | None:
+def _intersected(parts: list[Regions | None]) -> Regions | None:
     met: Regions = {}
     for part in parts:
+        if part is None:
+            return None
         for name, region in part.items():
             met[name] = met[name].intersected(region) if name in met else region
             if not (met[name].values or met[name].null):
@@ -181,21 +202,27 @@ def _intersected(parts: list[Regions]) -> Regions | None:
     return met
 
 
-def _hulls(parts: list[Regions]) -> Regions:
+def _joined(parts: list[Regions | None]) -> Regions | None:
+    met = [part for part in parts if part is not None]
+    if not met:
+        return None
     return {
-        name: Region.hull([part[name] for part in parts])
-        for name in parts[0]
-        if all(name in part for part in parts)
+        name: Region.hull([part[name] for part in met])
+        for name in met[0]
+        if all(name in part for part in met)
     }
 
 
-def _comparison_region(comparison: Comparison, negated: bool) -> Region:
+def _comparison_region(comparison: Comparison, truths: frozenset[Truth]) -> Region:
     column = comparison.node.column
-    null = column.nullable and negated != (comparison.symbol == "null")
-    declared = Region(True, null, column.interval)
+    of_null = {"null": True, "in": False}.get(comparison.symbol)
+    declared = Region(True, column.nullable and of_null in truths, column.interval)
+    if truths == UNKNOWN:
+        return replace(declared, values=False)
+    negated = False in truths
     if comparison.symbol == "null":
         return replace(declared, values=negated)
-    if comparison.symbol == "in":
+    if comparison.symbol in ("in", "=="):
         limit = _region_without if negated else _region_among
         return limit(declared, comparison, column)
     symbol = COMPLEMENT[comparison.symbol] if negated else comparison.symbol
@@ -258,102 +285,86 @@ def _region_without(declared: Region, comparison: Comparison, column: Column) ->
 # ---------------------------------------------------------------- records
 
 
-def truths(condition: Condition, read: Read, index: pd.Index[Any]) -> Mask:
-    """Return a mask of the rows that meet the condition; ``read`` has every column that it names."""
+@dataclass(frozen=True, slots=True)
+class Truths:
+    """The rows where a condition is true, and those where it is unknown; None for none."""
+
+    met: Mask
+    unknown: Mask | None = None
+
+    def negated(self) -> Truths:
+        """Return where the negation is true; where the condition is unknown, so is its negation."""
+        false = ~self.met if self.unknown is None else ~(self.met | self.unknown)
+        return Truths(false, self.unknown)
+
+
+def truths_of(condition: Condition, read: Read, index: pd.Index[Any]) -> Truths:
+    """Return where a condition is true; ``read`` has every column that it names."""
     if isinstance(condition, Negation):
-        return ~truths(condition.part, read, index)
+        return truths_of(condition.part, read, index).negated()
     if isinstance(condition, Comparison):
-        values = dense(condition.node.cells(read, index))
-        if condition.symbol == "null":
-            return nulls(values)
-        if condition.symbol == "in":
-            return _equal(values, condition.constants)
-        return _ordering(values, condition.symbol, condition.constants[0])
-    join = np.logical_and if condition.every else np.logical_or
-    first, *rest = condition.parts
-    met = truths(first, read, index)
-    for part in rest:
-        met = join(met, truths(part, read, index))
-    return met
+        return _compared(condition, dense(condition.node.cells(read, index)))
+    parts = [truths_of(part, read, index) for part in condition.parts]
+    both, either = np.logical_and.reduce, np.logical_or.reduce
+    join, join_false = (both, either) if condition.every else (either, both)
+    met = join([part.met for part in parts])
+    if all(part.unknown is None for part in parts):
+        return Truths(met)
+    return Truths(met, ~(met | join_false([part.negated().met for part in parts])))
 
 
-def _by_category(values: pd.Series[Any], compare: Callable[[pd.Series[Any]], Mask]) -> Mask:
-    """The comparison made once per category of the dtype; a null has the code -1, the last place."""
-    of_categories = compare(pd.Series(values.cat.categories))
-    return np.append(of_categories, False)[values.cat.codes.to_numpy()]
+def _compared(comparison: Comparison, values: pd.Series[Any]) -> Truths:
+    """Compare cells as they are read: whole numbers and labels exactly, all other numbers as doubles."""
+    column, symbol, constants = comparison.node.column, comparison.symbol, comparison.constants
+    if symbol == "null":
+        return Truths(nulls(values))
+    null: Mask | None
+    if column.kind == "category":
+        met = codes(values, constants) >= 0
+        null = nulls(values) if column.nullable and symbol != "in" else None
+        return Truths(met, null)
+    if column.kind == "float":
+        array = floats(values, column)
+        null = np.isnan(array) if column.nullable else None
+    else:
+        array, null = whole(values, column)
+    met = _are_among(array, constants) if symbol in ("in", "==") else _are_beside(array, symbol, constants[0])
+    met = met if null is None else met & ~null
+    return Truths(met, None if symbol == "in" else null)
 
 
-def _as_mask(result: Any) -> Mask:
-    """A pandas truth column as an array; nulls are False."""
-    if isinstance(result.dtype, np.dtype):
-        return np.asarray(result, dtype=bool)
-    return np.asarray(result.to_numpy(dtype=bool, na_value=False), dtype=bool)
-
-
-def _cell_by_cell(values: pd.Series[Any], met: Callable[[Any], Any]) -> Mask:
-    """The slow path, for cells that pandas refuses to compare as a whole: such a cell is False."""
-
-    def outcome(cell: Any) -> bool:
-        try:
-            return bool(met(cell))
-        except Exception:
-            return False
-
-    null = nulls(values)
-    cells = values.to_numpy(dtype=object)
-    return np.fromiter(
-        (not missing and outcome(cell) for cell, missing in zip(cells, null, strict=True)),
-        dtype=bool,
-        count=len(cells),
-    )
-
-
-def _ordering(values: pd.Series[Any], symbol: str, constant: float) -> Mask:
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return _by_category(values, lambda categories: _ordering(categories, symbol, constant))
-    if types.is_integer_dtype(values.dtype) and constant != int(constant):
-        # Exact for integers beyond 2**53, which a comparison with a float would round.
-        constant = math.floor(constant) if symbol in ("<", "<=") else math.ceil(constant)
-        symbol = "<=" if symbol in ("<", "<=") else ">="
-    elif types.is_integer_dtype(values.dtype):
+def _are_beside(array: NDArray[Any], symbol: str, constant: float) -> Mask:
+    """Return a mask of the numbers on one side of a constant; False for NaN."""
+    below, limits = symbol in ("<", "<="), INT64
+    if array.dtype.kind == "f":
+        limits = Interval(-sys.float_info.max, sys.float_info.max)
+    elif constant != int(constant):
+        # exact for integers beyond 2**53, which a comparison with a float would round
+        constant, symbol = (math.floor(constant), "<=") if below else (math.ceil(constant), ">=")
+    else:
         constant = int(constant)
-    compare = ORDERINGS[symbol]
-    try:
-        return _as_mask(compare(values, constant))
-    except Exception:
-        return _cell_by_cell(values, lambda cell: compare(cell, constant))
-
-
-def _equal(values: pd.Series[Any], constants: tuple[Any, ...]) -> Mask:
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _by_category(values, lambda categories: _equal(categories, constants))
-    if types.is_integer_dtype(dtype):
-        limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        constants = tuple(
-            int(constant)
-            for constant in constants
-            if isinstance(constant, int | float)
-            and constant == math.floor(constant)
-            and limits.min <= constant <= limits.max
+    if array.dtype != object and constant not in limits:
+        high = constant > limits.upper
+        # an infinite number lies beyond every constant
+        end, symbol = (
+            (limits.upper, "<=" if below else ">") if high else (limits.lower, "<" if below else ">=")
         )
-    met = np.zeros(len(values), dtype=bool)
-    try:
-        if types.is_object_dtype(dtype):
-            return _as_mask(values.isin(np.fromiter(constants, dtype=object)))
-        if len(constants) > 8 and types.is_integer_dtype(dtype):
-            # Constants have the dtype of the column: large integers take no detour over floats.
-            return _as_mask(values.isin(np.array(constants, dtype=limits.dtype)))
-        if len(constants) > 8 and types.is_float_dtype(dtype):
-            # As numpy numbers, since Arrow tells 0.0 from -0.0 here; of the width that == compares in.
-            arrow = isinstance(dtype, pd.ArrowDtype)
-            width: Any = np.float64 if arrow else getattr(dtype, "numpy_dtype", dtype)
-            numbers = pd.Series(values.to_numpy(dtype=width, na_value=np.nan))
-            return _as_mask(numbers.isin(np.array(constants, dtype=width)))
-        if len(constants) > 8 and types.is_string_dtype(dtype):
-            return _as_mask(values.isin(list(constants)))
-        for constant in constants:
-            met |= _as_mask(values == constant)
-    except Exception:
-        return _cell_by_cell(values, lambda cell: any(bool(cell == constant) for constant in constants))
-    return met
+        constant = end
+    return np.asarray(ORDERINGS[symbol](array, constant), dtype=bool)
+
+
+def _are_among(array: NDArray[Any], constants: tuple[Any, ...]) -> Mask:
+    """Return a mask of the numbers that equal one of the constants."""
+    if array.dtype.kind == "f":
+        listed = [float(constant) for constant in constants if abs(constant) <= sys.float_info.max]
+    else:
+        listed = [int(constant) for constant in constants if constant == math.floor(constant)]
+        if array.dtype == object:
+            among = frozenset(listed)
+            return np.fromiter((number in among for number in array), dtype=bool, count=len(array))
+        listed = [constant for constant in listed if constant in INT64]
+    if len(listed) > FEW_CONSTANTS:
+        return np.asarray(pd.Series(array).isin(np.array(listed, dtype=array.dtype)), dtype=bool)
+    return functools.reduce(
+        np.logical_or, (array == constant for constant in listed), np.zeros(len(array), dtype=bool)
+    )

@@ -284,7 +284,10 @@ class ExpressionReader:
                 None if listed else f"write {self.show(left)} {symbol} [{self.show(right)}]",
             )
         elements = right.elts if isinstance(right, ast.List | ast.Tuple | ast.Set) else [right]
-        return self._leaf(self.node(left), symbol, tuple(self._constant(element) for element in elements))
+        constants = tuple(self._constant(element) for element in elements)
+        if listed:  # pandas reads == and != with a list as these
+            symbol = {"==": "in", "!=": "not in"}.get(symbol, symbol)
+        return self._leaf(self.node(left), symbol, constants)
 
     def _is_constant(self, node: ast.expr) -> bool:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -355,11 +358,12 @@ class ExpressionReader:
                     f"write {name} in [LABEL, ...]",
                 )
             return Comparison(node, symbol, constants)
-        among = Comparison(node, "in", constants)
+        equality = "in" if symbol in ("in", "not in") else "=="
+        among = Comparison(node, equality, constants)
         if column.categories is not None:
             positions = list(map(DeclaredLabels.of(column).position, constants))
             labels = tuple(column.categories[position] for position in positions)
-            among = Comparison(node, "in", labels, bits(positions))
+            among = Comparison(node, equality, labels, bits(positions))
         return Negation(among) if symbol in ("!=", "not in") else among
 
     def _position(self, column: Column, value: Any) -> int | float:

@@ -20,7 +20,7 @@ from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError, got, kind
 from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions.cells import nulls
-from pdprivacy.expressions.conditions import narrowed_domain, truths
+from pdprivacy.expressions.conditions import narrowed_domain, truths_of
 from pdprivacy.expressions.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.expressions.reader import SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.timeline import timestamp
@@ -154,8 +154,11 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
     parentheses). Two columns of numbers are compared by their difference with 0. Names that are not Python
     names stand in backticks.
 
-    Nulls of every dtype (NaN, None, NA, NaT) have one fate: a comparison with a null is False, except
-    ``!=`` and ``not in``, which are True; ``not`` is plain negation.
+    Nulls of every dtype (NaN, None, NA, NaT) have one fate, that of nullable dtypes of pandas: a comparison
+    with a null is unknown, and so is its negation; ``or`` with a true condition is true, and ``and`` with a
+    false one is false. Records of which the condition is unknown are left out. A null is not ``in`` a list.
+
+    Columns of integers are compared exactly, all other numbers as the doubles that releases read.
 
     The new domain covers every record that can pass. Conditions on columns themselves narrow bounds and
     categories, conditions on arithmetic narrow nothing; ``or`` takes
@@ -190,7 +193,7 @@ def query(domain: Domain, expression: str | Syntax) -> Transform:
         raise QueryError(f"no declared record can meet the filter {syntax.text!r}.")
 
     def keep(frame: pd.DataFrame) -> Mask:
-        return truths(condition, {name: frame[name] for name in reader.columns}, frame.index)
+        return truths_of(condition, {name: frame[name] for name in reader.columns}, frame.index).met
 
     return Transform(call("query", syntax.text), renewed, tuple(reader.columns), keep=keep)
 

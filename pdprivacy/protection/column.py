@@ -369,7 +369,7 @@ class ProtectedColumn(Opaque):
         right: float,
         inclusive: Literal["both", "neither", "left", "right"] = "both",
     ) -> ProtectedColumn:
-        """Return whether the value lies between two constants, as ``Series.between``; False for nulls."""
+        """Return whether the value lies between two constants, as ``Series.between``; unknown for nulls."""
         one_of(inclusive, "inclusive", tuple(_ENDS))
         symbols = [symbol() for symbol in _ENDS[inclusive]]
         column = self._beside(left, right)

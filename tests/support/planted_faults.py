@@ -755,8 +755,8 @@ FAULTS = (
     PlantedFault(
         "nulls that pass a filter not declared",
         "expressions/conditions.py",
-        '    null = column.nullable and negated != (comparison.symbol == "null")',
-        "    null = False",
+        "    declared = Region(True, column.nullable and of_null in truths, column.interval)",
+        "    declared = Region(True, False, column.interval)",
         ("tests/expressions/test_conditions.py::test_nulls_stay_declared_only_where_they_can_pass",),
     ),
     PlantedFault(
@@ -1735,8 +1735,15 @@ FAULTS = (
     PlantedFault(
         "nulls meet a comparison",
         "expressions/conditions.py",
-        "    return np.asarray(result.to_numpy(dtype=bool, na_value=False), dtype=bool)",
-        "    return np.asarray(result.to_numpy(dtype=bool, na_value=True), dtype=bool)",
+        "    met = met if null is None else met & ~null",
+        "    met = met if null is None else met | null",
+        ("tests/expressions/test_conditions.py::test_every_null_has_one_fate",),
+    ),
+    PlantedFault(
+        "nulls meet the negation of a comparison",
+        "expressions/conditions.py",
+        "        false = ~self.met if self.unknown is None else ~(self.met | self.unknown)",
+        "        false = ~self.met",
         ("tests/expressions/test_conditions.py::test_every_null_has_one_fate",),
     ),
     PlantedFault(
