@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import math
 import numbers
 import operator
@@ -146,16 +147,27 @@ def instance(value: Any, of: type[T], name: str, hint: str | None = None) -> T:
     raise ParameterError(f"{name!r} must be a {NAMES.get(of, of.__name__)} (got {got(value)}).", hint)
 
 
-def items(values: Iterable[T], name: str, hint: str | None = None) -> list[T]:
-    """Return the items of an iterable as a list.
+MOST_ITEMS = 10**6
+"""The largest number of items of a list of labels, edges or constants."""
+
+
+def items(values: Iterable[T], name: str, hint: str | None = None, most: int = MOST_ITEMS) -> list[T]:
+    """Return the items of an iterable as a list; of longer ones only ``most + 1`` are looked at.
 
     >>> items((1, 2), "weights")
     [1, 2]
+    >>> items(range(10**12), "weights")
+    Traceback (most recent call last):
+        ...
+    pdprivacy.errors.ParameterError: 'weights' must hold at most 1,000,000 items.
     """
     try:
-        return list(values)
+        listed = list(itertools.islice(values, most + 1))
     except TypeError:
         raise ParameterError(f"{name!r} must be a list (got {got(values)}).", hint) from None
+    if len(listed) > most:
+        raise ParameterError(f"{name!r} must hold at most {most:,} items.", hint)
+    return listed
 
 
 def pair(value: Any, name: str, hint: str | None = None) -> tuple[Any, Any]:
@@ -194,6 +206,8 @@ def reals(values: Any, name: str = "Values", expected: str = "numbers that doubl
     >>> reals([1, 2]).tolist()
     [1, 2]
     """
+    if isinstance(values, range):  # of any length in no memory
+        values = items(values, name)
     try:
         array = np.asarray(values)
         if array.dtype == object:

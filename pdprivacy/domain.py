@@ -16,7 +16,18 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pdprivacy.checks import finite, flag, has_hash, is_list, is_null, is_number, items, one_of, plain
+from pdprivacy.checks import (
+    MOST_ITEMS,
+    finite,
+    flag,
+    has_hash,
+    is_list,
+    is_null,
+    is_number,
+    items,
+    one_of,
+    plain,
+)
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
 from pdprivacy.intervals import Interval
@@ -127,11 +138,11 @@ class Column(_Kept):
         settle(self, nullable=flag(self.nullable, "nullable"), public_bounds=public)
         if self.categories is not None:
             settle(self, categories=self._checked_categories(self.categories))
-        if self.kind == "boolean":
-            self._complete_boolean()
         for end in ("lower", "upper"):
             if (bound := getattr(self, end)) is not None:
                 settle(self, **{end: self._checked_bound(bound, end)})
+        if self.kind == "boolean":
+            self._complete_boolean()
         if self.bins is not None:
             edges = self._checked_bins(self.bins, ends)
             whole = self.kind == "integer"
@@ -200,12 +211,19 @@ class Column(_Kept):
         """Return a bound as a person writes it."""
         return number_text(end) if self.timeline is None else self.timeline.text(end)
 
+    def _items(self, values: Any, field: str) -> list[Any]:
+        try:
+            return items(values, field)
+        except ParameterError:
+            reason = f"{field!r} of column {self.name!r} must hold at most {MOST_ITEMS:,} items."
+        raise DeclarationError(reason)
+
     def _checked_categories(self, categories: Any) -> tuple[Any, ...]:
         if not is_list(categories):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be a sequence of labels (got {got(categories)})."
             )
-        labels = tuple(plain(label) for label in categories)
+        labels = tuple(map(plain, self._items(categories, "categories")))
         if not labels:
             raise DeclarationError(f"'categories' of column {self.name!r} must hold at least one label.")
         if any(is_null(label) for label in labels):
@@ -264,7 +282,7 @@ class Column(_Kept):
                 f"'bins' of column {self.name!r} must be a sequence of edges (got {got(bins)}).",
                 'metadata={"dp": {"bins": [0, 18, 65, 120]}}, from bound to bound',
             )
-        edges = tuple(float(_number(edge, self.name, "'bins'")) for edge in bins)
+        edges = tuple(float(_number(edge, self.name, "'bins'")) for edge in self._items(bins, "bins"))
         if len(edges) < 2 or any(right <= left for left, right in pairwise(edges)):
             raise DeclarationError(
                 f"'bins' of column {self.name!r} must be at least two strictly increasing edges "

@@ -91,8 +91,11 @@ def got(value: object) -> str:
 
     Numbers and texts of NumPy and pandas, decimals, fractions, arrays and containers may be cells or hold
     some, so they are named by type. A plain number or text is printed, although a cell can become one
-    (``Series.tolist``, ``.item()``, a text): arguments that stand for cells (labels, constants, bounds and
-    edges of columns) and items of other arguments are formatted by `kind`.
+    (``Series.tolist``, ``.item()``, a text): arguments that stand for cells (labels, bounds and edges of
+    columns, constants of ``clip`` and ``fillna``) and items of other arguments are formatted by `kind`.
+
+    Expressions are printed as they are written, with their constants: these are literals of the user, which
+    the lineage of every later release shows, too.
 
     >>> got("abc"), got(-1), got([1, 2]), got("x" * 100)
     ("'abc'", '-1', 'list', 'str')

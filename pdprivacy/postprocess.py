@@ -36,7 +36,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pdprivacy.checks import flag, instance, pair, proportion, whole
+from pdprivacy.checks import flag, instance, items, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.types import Floats, Integers
@@ -66,6 +66,8 @@ PSD_ROUNDING = 1e-12  # an eigenvalue of a correlation matrix above -this is zer
 
 
 def _numbers(values: npt.ArrayLike, name: str = "values", *, infinite: bool = False) -> Numbers:
+    if isinstance(values, range):  # of any length in no memory
+        values = items(values, name)
     try:
         array = np.asarray(values)
     except ValueError:  # a ragged list; numpy's own text is not repeated, it may quote the list
@@ -255,6 +257,8 @@ def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None =
     >>> postprocess.all_but_one([0.75, 0.5, 0.25, 0.0])
     array([0.75, 0.25, 0.  , 0.  ])
     """
+    if isinstance(values, range):  # of any length in no memory
+        values = items(values, "values")
     try:
         array = np.asarray(values)
     except ValueError:

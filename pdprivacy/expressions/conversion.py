@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import finite, flag, is_null, is_number, label, plain
+from pdprivacy.checks import finite, flag, is_null, is_number, items, label, plain
 from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
@@ -137,8 +137,9 @@ def _edges(name: Hashable, bins: Any) -> tuple[list[int | float], Floats]:
         raise ParameterError(
             f"'bins' must be a list of edges (got {got(bins)}).", f"private.cut({name!r}, [0, 50, 100])"
         )
-    edges = [plain(edge) for edge in bins]
-    for edge, item in zip(edges, bins, strict=True):
+    listed = items(bins, "bins")
+    edges = list(map(plain, listed))
+    for edge, item in zip(edges, listed, strict=True):
         if not is_number(edge) or edge != edge or getattr(item, "confidential", False) is True:
             raise ParameterError(f"'bins' must be public numbers (got {kind(item)}).")
     try:

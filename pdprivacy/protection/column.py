@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pandas as pd
 
 from pdprivacy import expressions
-from pdprivacy.checks import one_of
+from pdprivacy.checks import items, one_of
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     OpaqueFrameError,
@@ -28,6 +28,9 @@ from pdprivacy.timeline import FIELDS
 
 _PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
 """The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
+
+MOST_CONSTANTS = 10**5
+"""The largest number of constants in ``isin``; each is in the lineage of every later release."""
 
 _SAVE = "release it first, {}, and use the result"
 _CONDITION = Example('private[private["age"] >= 30]')
@@ -352,15 +355,19 @@ class ProtectedColumn(Opaque):
         return self._of(ast.UnaryOp(ast.Not(), self._is_condition()))
 
     def isin(self, values: Iterable[bool | float | str]) -> ProtectedColumn:
-        """Return whether the value is one of these, as ``Series.isin``; False for nulls."""
+        """Return whether the value is one of these, as ``Series.isin``; False for nulls.
+
+        At most 100,000 values.
+        """
         if not isinstance(values, list | tuple | set | frozenset | range):
             raise ParameterError(
                 f"'values' must be a list of plain Python values (got {kind(values)}).",
                 f"{self._source_text()}.isin([VALUE, ...])",
             )
+        constants = items(values, "values", most=MOST_CONSTANTS)
         if isinstance(values, set | frozenset):  # in an order that is the same in every process
-            values = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
-        listed = ast.List([self._operand(value) for value in values])
+            constants = sorted(constants, key=lambda value: (type(value).__name__, repr(value)))
+        listed = ast.List(list(map(self._operand, constants)))
         return self._condition(ast.Compare(self._node, [ast.In()], [listed]))
 
     def between(

@@ -449,7 +449,7 @@ def split(
         raise ParameterError(
             f"'into' must be a number of shares, or weights (got {got(into)}).", "into=[2, 1]."
         )
-    return [whole * share for share in shares(list(into), "into")]
+    return [whole * share for share in shares(into, "into")]
 
 
 def remaining(protected: Protected, delta: Rational = 0) -> float:

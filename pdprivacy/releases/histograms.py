@@ -264,12 +264,13 @@ def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, .
             raise ParameterError("'bins' must be edges where the declared bounds are one value.")
         return tuple(float(edge) for edge in np.linspace(lower, upper, number + 1))
     try:
-        edges = tuple(float(edge) for edge in bins if not isinstance(edge, str | bytes | np.timedelta64))
+        listed = list(itertools.islice(bins, MOST_BINS + 1))
+        edges = tuple(float(edge) for edge in listed if not isinstance(edge, str | bytes | np.timedelta64))
     except (TypeError, ValueError, OverflowError):
-        edges = ()
-    if edges and any(isinstance(edge, Confidential) for edge in bins):
+        listed, edges = [], ()
+    if edges and any(isinstance(edge, Confidential) for edge in listed):
         raise ParameterError("'bins' are published, and one of these edges was made of confidential counts.")
-    if len(edges) < 2 or len(edges) < len(bins) or not all(math.isfinite(edge) for edge in edges):
+    if len(edges) < 2 or len(edges) < len(listed) or not all(math.isfinite(edge) for edge in edges):
         raise ParameterError("'bins' must be a number of bins, or at least two finite edges.")
     if len(edges) > MOST_BINS or any(right <= left for left, right in itertools.pairwise(edges)):
         raise ParameterError(f"'bins' must be strictly increasing edges, at most {MOST_BINS} of them.")

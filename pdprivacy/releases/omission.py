@@ -410,7 +410,10 @@ def _description(comparison: _Comparison) -> dict[str, Any]:
 
 
 def _checked_values(name: str, values: Any, example: str) -> list[Any]:
-    if isinstance(values, str) or not np.iterable(values) or not (items := list(values)):
+    if isinstance(values, str) or not np.iterable(values):
+        raise ParameterError(f"{name!r} must be a list.", example)
+    items = checks.items(values, name, example, MOST_REPETITIONS)
+    if not items:
         raise ParameterError(f"{name!r} must be a list.", example)
     if not isinstance(values, list | tuple) and any(isinstance(item, str) for item in items):
         raise ParameterError(f"{name!r} must be a list of numbers (got {kind(values)}).", example)

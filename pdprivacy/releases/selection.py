@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import whole
+from pdprivacy.checks import items, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.exact import EXACT
@@ -38,6 +38,9 @@ from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.request import Request
 from pdprivacy.statistic import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
 from pdprivacy.types import Labels
+
+MOST_QUANTILES = 1000
+"""The largest number of quantiles of a column in one release."""
 
 DRAW = 10**4
 """The number of candidates whose weights take as long as one draw of a number."""
@@ -271,13 +274,14 @@ def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
     if isinstance(q, np.ndarray) and q.ndim == 0:
         q = q[()]
     several = not isinstance(q, str | bytes) and isinstance(q, Sequence | np.ndarray | pd.Index | pd.Series)
-    quantiles: list[Any] = list(q) if several else [q]
+    quantiles: list[Any] = items(q, "q", most=MOST_QUANTILES) if several else [q]
     if not quantiles:
         raise ParameterError("'q' must not be empty.")
     shares = [share(quantile, q) for quantile in quantiles]
-    if len(set(shares)) < len(shares):
+    labels = [float(rational(quantile, "q")) for quantile in quantiles]
+    if len(set(labels)) < len(labels):
         raise ParameterError("'q' must not repeat a number.")
-    return shares, [float(rational(quantile, "q")) for quantile in quantiles], several
+    return shares, labels, several
 
 
 def ranked(

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import product
+from itertools import islice, product
 from numbers import Number
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
@@ -102,7 +102,8 @@ def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
         level = unwrapped(epsilon)
         positive(level, "epsilon")
         return [level], False
-    levels = list(cast("Sequence[Rational]", epsilon)) if getattr(epsilon, "ndim", 1) == 1 else []
+    listed = cast("Sequence[Rational]", epsilon) if getattr(epsilon, "ndim", 1) == 1 else []
+    levels = list(islice(listed, MOST_LEVELS + 1))
     good = 1 <= len(levels) <= MOST_LEVELS and all(isinstance(level, Number) for level in levels)
     try:
         good = good and all(positive(unwrapped(level), "epsilon") for level in levels)
@@ -110,7 +111,8 @@ def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
         good = False
     if not good:
         raise ParameterError(
-            "'epsilon' must be a number or a list of numbers, all positive and finite.",
+            "'epsilon' must be a number or a list of numbers, all positive and finite, and at most "
+            f"{MOST_LEVELS:,} of them.",
             "epsilon=[0.1, 1, 10].",
         )
     return [unwrapped(level) for level in levels], True

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from pdprivacy import risk
-from pdprivacy.checks import integer, one_of, whole
+from pdprivacy.checks import integer, items, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.exact import EXACT
@@ -55,6 +55,8 @@ from pdprivacy.types import Floats, Integers, Labels
 
 NUMBERS = 2**18
 """Noise drawn at a time."""
+MOST_ORDERS = 1000
+"""The largest number of orders of marginals."""
 MOST_PIECES, MOST_DRAWS = 2**32, 10**7
 _Name = TypeVar("_Name")
 
@@ -130,7 +132,7 @@ def marginals(columns: Sequence[_Name], orders: int | Sequence[int]) -> list[tup
     [('health',), ('age', 'region'), ('age', 'health'), ('region', 'health')]
     """
     several = isinstance(orders, Iterable) and not isinstance(orders, str)
-    requested: list[Any] = list(orders) if several else [orders]  # type: ignore[arg-type]
+    requested: list[Any] = items(orders, "order", "order=(1, 2, 3).", MOST_ORDERS) if several else [orders]  # type: ignore[arg-type]
     each = [whole(order, "order", 1, hint="order=(1, 2, 3).") for order in requested]
     if not each:
         raise ParameterError("'order' must hold at least one number.", "order=(1, 2, 3).")
@@ -210,7 +212,7 @@ def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
         raise ParameterError(
             f"'order' must be a whole number or a list of them (got {kind(order)}).", "order=(1, 2, 3)."
         )
-    orders: Any = list(order) if whole is None else whole
+    orders: Any = items(order, "order", "order=(1, 2, 3).", MOST_ORDERS) if whole is None else whole
     margins = marginals(range(len(columns)), orders)
     if not margins:
         raise ParameterError(f"'order' must be at most the number of columns ({len(columns)}).")

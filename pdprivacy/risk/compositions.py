@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdprivacy.checks import doubles, is_number, real
+from pdprivacy.checks import doubles, is_number, items, real
 from pdprivacy.errors import ParameterError, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.types import Floats, Integers
@@ -118,6 +118,8 @@ def checked_counts(counts: ArrayLike) -> Integers:
 
 def whole_numbers(counts: Any) -> Integers:
     """Return counts as integers of the same shape; raise ParameterError, without any count, for others."""
+    if isinstance(counts, range):  # of any length in no memory
+        counts = items(counts, "counts")
     try:
         table = np.asarray(counts)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import finite, is_list, is_number
+from pdprivacy.checks import MOST_ITEMS, finite, is_list, is_number
 from pdprivacy.domain import Column, Domain, Kind, declaration_hint
 from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
@@ -198,7 +199,9 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
                 f'"categories" of column {name!r} must be a list of labels (got {got(labels)}).',
                 'metadata={"dp": {"categories": [LABEL, ...]}}',
             )
-        options["categories"] = tuple(in_order(labels) if isinstance(labels, set | frozenset) else labels)
+        if isinstance(labels, set | frozenset):
+            labels = in_order(labels)
+        options["categories"] = tuple(itertools.islice(labels, MOST_ITEMS + 1))  # more are refused
     return options
 
 
@@ -345,7 +348,7 @@ def _numeric(
 
 
 def _pair(name: Hashable, bounds: Any) -> Interval:
-    ends = tuple(bounds) if is_list(bounds) else ()
+    ends = tuple(itertools.islice(bounds, 3)) if is_list(bounds) else ()
     if len(ends) != 2:
         raise DeclarationError(
             f'"bounds" of column {name!r} must be a pair of numbers (got {got(bounds)}).',

@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy.checks import one_of, pair
+from pdprivacy.checks import items, one_of, pair
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import next_down
 from pdprivacy.intervals import INT64, Interval
@@ -232,6 +232,8 @@ def _steps(values: Floats, lower: float, upper: float, most: int) -> Floats:
 
 
 def _array(values: ArrayLike) -> NDArray[Any]:
+    if isinstance(values, range):  # of any length in no memory
+        values = items(values, "values")
     try:
         return np.asarray(values)
     except ValueError:  # rows of different lengths

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain
-from pdprivacy.errors import ParameterError
+from pdprivacy import Column, Domain, postprocess, risk, suppression
+from pdprivacy.errors import ParameterError, PrivacyError
 
 DOMAIN = Domain(
     (
@@ -83,3 +83,58 @@ def test_a_column_and_a_frame_are_formatted_as_their_text(private):
     column = private["hours"] + 1
     assert f"{column:>20}" == str(column).rjust(20)
     assert f"{private}" == f"{private:}" == str(private)
+
+
+# ------------------------------------------------------------------ long lists
+
+LISTS = [
+    lambda dp, huge: Column("n", "integer", lower=0, upper=9, bins=huge),
+    lambda dp, huge: Column("n", "integer", categories=huge),
+    lambda dp, huge: Domain(huge),
+    lambda dp, huge: dp.cut("hours", bins=huge),
+    lambda dp, huge: dp.histogram("hours", bins=huge, epsilon=0.1),
+    lambda dp, huge: dp.quantile("hours", q=huge, epsilon=0.1),
+    lambda dp, huge: dp.utility(["zone"], order=huge),
+    lambda dp, huge: dp.dr_ha("hours", "zone", huge),
+    lambda dp, huge: dp.tradeoff("hours", "zone", huge, draws=2),
+    lambda dp, huge: dp.split(1, huge),
+    lambda dp, huge: dp.compare_sampling("mean", "hours", rates=huge, repetitions=2),
+    lambda dp, huge: postprocess.clamp(huge, 0, 1),
+    lambda dp, huge: risk.dirichlet_alpha(huge),
+    lambda dp, huge: suppression.outlier_scores(huge),
+]
+
+
+@pytest.mark.full(keep=4)
+@pytest.mark.parametrize("call", LISTS)
+def test_a_range_that_no_memory_holds_is_refused_before_a_list_is_made_of_it(private, call):
+    with pytest.raises(PrivacyError, match="at most"):
+        call(private.dp, range(10**12))
+    assert private.dp.budget.spent == (0, 0)
+
+
+def test_the_limit_of_constants_is_stated(private):
+    with pytest.raises(ParameterError, match="'values' must hold at most 100,000 items"):
+        private["hours"].isin(range(100_001))
+    assert private[private["hours"].isin(range(20, 31))].dp.domain["hours"].bounds("mean") == (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("condition", "written"),
+    [
+        (lambda private: private["hours"] == "thirty", "'thirty'"),
+        (lambda private: private["zone"] == "nowhere", "'nowhere'"),
+        (lambda private: private.query("zone in ['nowhere']"), "'nowhere'"),
+        (lambda private: private.query("zone == 31.25"), "31.25"),
+        (lambda private: private["pay"].fillna("thirty"), "str"),
+        (lambda private: private["pay"].clip("thirty"), "str"),
+        (lambda private: private.fillna({"pay": "thirty"}), "str"),
+    ],
+)
+def test_constants_of_conditions_are_shown_as_written_and_those_of_cells_by_type(private, condition, written):
+    """The lineage of a release shows the former anyway."""
+    with pytest.raises(PrivacyError) as caught:
+        condition(private)
+    message = str(caught.value)
+    assert written in message
+    assert ("thirty" in message) == (written == "'thirty'")

@@ -510,3 +510,11 @@ def test_an_empty_part_has_an_answer_within_the_bounds(private):
     assert 0 <= nobody.dp.median("income", epsilon=1)["income"] <= 500
     assert nobody.dp.mode("region", epsilon=1)["region"] in ("east", "north", "south", "west")
     assert nobody.dp.mode("region", epsilon=1).attrs["dp"]["filters"] == ["age > 119"]
+
+
+def test_quantiles_nearer_than_a_millionth_are_two_and_equal_ones_are_refused(private):
+    tiny = private.dp.quantile("age", [1e-7, 2e-7, 0.5], epsilon=1, rng=1)
+    assert tiny.index.tolist() == [1e-7, 2e-7, 0.5]
+    for repeated in ([0.5, 0.5], [1 / 3, Fraction(1, 3)]):
+        with pytest.raises(ParameterError, match="must not repeat a number"):
+            private.dp.quantile("age", repeated, epsilon=1)
