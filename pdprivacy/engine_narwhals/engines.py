@@ -14,8 +14,10 @@ and its sums of integers are below 2**63 by the bounds. What differs is settled 
 from __future__ import annotations
 
 import datetime
+import threading
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -197,22 +199,43 @@ def narwhals_frame(frame: Any) -> Any:
         return narwhals(frame).from_native(frame)
 
 
+_ONE_AT_A_TIME = {"DuckDB": threading.RLock()}
+"""Engines that refuse a query while their connection computes another one, which a relation does not name."""
+
+
+def in_turn(engine: str) -> AbstractContextManager[object]:
+    """Return the context in which no other thread queries an engine that takes one query at a time."""
+    return _ONE_AT_A_TIME.get(engine, nullcontext())
+
+
 def run_guarded(task: str, engine: str, action: Callable[[], Found]) -> Found:
     """Run the action; replace its failure by an error that holds nothing of the engine's message.
 
     An engine's message may print a cell, and so may whatever caused it: neither is kept.
     """
     try:
-        return action()
+        with in_turn(engine):
+            return action()
     except (EngineError, InvalidDataError) as error:  # our own
         failure: EngineError | InvalidDataError = error
     except Exception as error:
+        kind = type(error).__name__
         failure = EngineError(
-            f"{engine} failed to compute {task} ({type(error).__name__}).",
-            "what the engine said may hold data and is left out; compute the frame by itself to see it",
+            f"{engine} failed to compute {task} ({kind}).", _FAILURES.get(kind, _OTHER_FAILURE)
         )
     # raised after the handler: the failure is no context of this error
     raise failure.with_traceback(None) from None
+
+
+_OTHER_FAILURE = "what the engine said may hold data and is left out; compute the frame by itself to see it"
+_FAILURES = {
+    "OutOfMemoryException": "give DuckDB more memory, or a folder with room for what does not fit: "
+    "con.sql(\"SET memory_limit='8GB'\"); con.sql(\"SET temp_directory='/var/tmp'\")",
+    "ResourceInUseException": "another thread uses the connection of the relation; protect a relation of a "
+    "connection of its own: con.cursor().table(...)",
+    "MemoryError": "give the process more memory, or protect a lazy frame, which is read in pieces",
+}
+"""Hints for failures that the type of an engine's error tells apart."""
 
 
 def in_partitions(frame: Any, run: Callable[[Any], list[Any]]) -> list[Any]:

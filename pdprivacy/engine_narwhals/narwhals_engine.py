@@ -4,43 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-import numpy as np
-import pandas as pd
-
-from pdprivacy import noise
 from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
-from pdprivacy.engine.unit_codes import no_names
 from pdprivacy.engine_narwhals.column_expressions import type_name
 from pdprivacy.engine_narwhals.engines import (
     in_partitions,
     narwhals,
-    narwhals_frame,
     open_frame,
-    quoted_for_duckdb,
     run_guarded,
 )
 from pdprivacy.engine_narwhals.histogram_ranks import HistogramRanks
 from pdprivacy.engine_narwhals.native_frames import (
     ArrowPieces,
-    Piecewise,
-    arrow_type,
-    bounded,
-    each,
     each_of_numbers,
     each_of_polars,
-    excess,
-    in_own_memory,
-    mixed_type,
     streamed,
-    then,
 )
 from pdprivacy.engine_narwhals.queries import Queries, Query
-from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
+from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.statistic import GroupedSums, Quantity, RankGrid, Read, quantity
 from pdprivacy.types import Floats, Integers
 
@@ -216,11 +200,11 @@ class NarwhalsEngine:
         one result each, computes one after the other.
         """
         queries = {read: query for read in reads if (query := self._queries.of(read)) is not None}
+        names = tuple(dict.fromkeys(name for query in queries.values() for name in query.names))
         if self._engine == "DuckDB" and len(queries) > 1:
-            native = self._frame.to_native()
+            native = self._frame.select(*names).to_native()
             pieces = run_guarded("the types of its columns", self._name, lambda: streamed(native))
             return NarwhalsEngine(pieces).collect(queries)
-        names = tuple(dict.fromkeys(name for query in queries.values() for name in query.names))
         plans = [query.plan for query in queries.values()]
         computed = self._results("several statistics", names, plans) if plans else []
         answers = [query.answer(results) for query, results in zip(queries.values(), computed, strict=True)]
@@ -269,141 +253,6 @@ def _compute_polars(part: Any, plans: Sequence[Plan]) -> list[Any]:
     library = narwhals()
     queries = [plan(library.from_native(part.lazy())).to_native() for plan in plans]
     return [library.from_native(result) for result in polars.collect_all(queries)]
-
-
-# ---------------------------------------------------------------- frames
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFrame:
-    """Columns of a frame that narwhals knows.
-
-    A frame that is lazy is computed anew by each query.
-
-    Attributes
-    ----------
-    engine : where the frame is computed, as "Polars".
-    names : its columns.
-    lazy : whether it is computed when it is read, so that what it holds may be other records each time.
-    """
-
-    frame: Any
-    engine: str
-    names: tuple[Hashable, ...]
-    lazy: bool
-
-    @classmethod
-    def of(cls, frame: Any) -> EngineFrame:
-        """All columns of a frame.
-
-        Raises as `NarwhalsEngine`.
-        """
-        wrapped, engine, schema = open_frame(frame)
-        lazy = isinstance(wrapped, narwhals().LazyFrame)
-        return cls(wrapped.to_native(), engine, tuple(schema.names()), lazy)
-
-    def select(self, names: Sequence[Hashable]) -> EngineFrame:
-        """These columns only, in this order."""
-        if isinstance(self.frame, ArrowPieces):
-            frame = self.frame.select(names)
-        elif self.engine == "Dask":
-            frame = self.frame[list(names)]
-        else:
-            frame = narwhals_frame(self.frame).select(*names).to_native()
-        return replace(self, frame=frame, names=tuple(names))
-
-    def in_own_memory(self) -> EngineFrame:
-        """The same frame; where it is in memory, in memory of its own.
-
-        Polars and Arrow read arrays of NumPy where they are, and who has the array can write to it.
-        """
-        if self.lazy:
-            return self
-        return replace(self, frame=run_guarded("a copy", self.engine, lambda: in_own_memory(self.frame)))
-
-    def statistics(self) -> NarwhalsEngine:
-        """The exact sufficient statistics of the frame."""
-        return NarwhalsEngine(self.frame)
-
-    def check(self, domain: Domain) -> None:
-        """Refuse columns that the engine cannot read as they are declared, before any is.
-
-        Raises InvalidDataError or ParameterError; reads types alone.
-        """
-        self.statistics().check(domain)
-
-    def each(self, task: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
-        """Call a function on each piece of the frame, a pandas frame; each record is in one piece."""
-        return run_guarded(task, self.engine, lambda: each(self.frame, self.engine, function))
-
-    def then(self, step: Piecewise) -> EngineFrame:
-        """The frame after a step that looks at one record alone.
-
-        Raises ParameterError for labels that other engines cannot hold.
-        """
-        for column in step.made:
-            arrow_type(column)
-        frame = run_guarded("a step", self.engine, lambda: then(self.frame, self.engine, step))
-        added = [column.name for column in step.made if column.name not in self.names]
-        return replace(self, frame=frame, names=(*self.names, *added))
-
-    def in_decimals(self, names: Sequence[Hashable]) -> list[Hashable]:
-        """Return those of the columns that hold decimals, which the engine reads as doubles."""
-        read = self.frame.schema.empty_table() if isinstance(self.frame, ArrowPieces) else self.frame
-        library, types = narwhals(), open_frame(read)[2]
-        return [name for name in names if types[name] in (library.Decimal, library.Unknown)]
-
-    def check_unit(self, unit: Hashable) -> None:
-        """Refuse a column of the unit by its type, before any record is read.
-
-        Raises InvalidDataError for cells that cannot be names, and where each cell has a type of its own.
-        """
-        library = narwhals()
-        kind = open_frame(self.frame)[2][unit]
-        if isinstance(kind, library.List | library.Array | library.Struct | library.Object):
-            raise no_names()
-        mixed = mixed_type(self.frame, self.engine, unit)
-        if mixed is not None:
-            raise InvalidDataError(
-                f"The column of the unit holds {mixed}, whose cells have a type each, so that one unit may "
-                "have several names.",
-                _as_text(unit, mixed),
-            )
-
-    def excess(self, unit: Hashable, most: int) -> int:
-        """Return the records beyond a number of records of their unit.
-
-        Raises InvalidDataError for records of nobody.
-        """
-        over, nobody = run_guarded(
-            "the records of each unit", self.engine, lambda: excess(self.frame, self.engine, unit, most)
-        )
-        if nobody:
-            raise InvalidDataError(
-                "The column of the unit holds nulls, and a record of nobody cannot be counted.",
-                "leave such records out before pdprivacy.protect(...), or give each a name of its own.",
-            )
-        return over
-
-    def bounded(self, unit: Hashable, most: int) -> EngineFrame:
-        """At most so many records of each unit, the same each time; any of them with the same probability."""
-        key = int(noise.shuffled_keys(1, noise.source(None)).view(np.uint64)[0] >> np.uint64(2))
-        frame = run_guarded(
-            "the records of each unit",
-            self.engine,
-            lambda: bounded(self.frame, self.engine, unit, most, key),
-        )
-        return replace(self, frame=frame)
-
-
-def _as_text(name: Hashable, mixed: str) -> str:
-    """Return code that makes text of a column whose cells have a type each."""
-    column = quoted_for_duckdb(name)
-    texts = {"JSON": f"{column} ->> '$'", "VARIANT": f"{column}::VARCHAR", "UNION": f"{column}::VARCHAR"}
-    if mixed not in texts:
-        return "read it as text."
-    replaced = f"* REPLACE ({texts[mixed]} AS {column})"
-    return f"make it text: relation.project({replaced!r})."
 
 
 Found = TypeVar("Found")

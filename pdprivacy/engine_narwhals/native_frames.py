@@ -11,8 +11,8 @@ import datetime
 import io
 import pickle
 import uuid
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -51,16 +51,39 @@ class Piecewise:
     """A step that looks at one record alone.
 
     ``reads``: the columns it looks at. ``made``: what is declared of the columns that are new or replaced.
-    ``run``: from a pandas frame of ``reads`` to those columns, and to which records stay (None: all).
+    ``run``: from a pandas frame of ``reads`` to those columns, or to the ``made`` ones of a narrower step,
+    and to which records stay (None: all). ``sources``: the columns that one of ``made`` is computed from,
+    also earlier ones of ``made``; all of ``reads`` where it is not listed. ``filters``: whether the step
+    leaves records out, which takes all of ``reads``.
     """
 
     reads: tuple[Hashable, ...]
     made: tuple[Column, ...]
-    run: Callable[[pd.DataFrame], Made]
+    run: Callable[[pd.DataFrame, Sequence[Hashable]], Made]
+    sources: Mapping[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
+    filters: bool = False
+
+    def narrowed(self, names: Iterable[Hashable]) -> Piecewise | None:
+        """The step as far as these columns of its result need it; None where they do not."""
+        wanted, made = set(names), list[Column]()
+        for column in reversed(self.made):
+            if column.name in wanted:
+                made.insert(0, column)
+                wanted.update(self.sources.get(column.name, self.reads))
+        if not made and not self.filters:
+            return None
+        reads = dict.fromkeys(self.reads if self.filters else ())
+        earlier = set[Hashable]()
+        for column in made:
+            sources = self.sources.get(column.name, self.reads)
+            reads |= dict.fromkeys(name for name in sources if name not in earlier)
+            earlier.add(column.name)
+        return replace(self, reads=tuple(reads), made=tuple(made))
 
     def on_arrow(self, table: Any) -> Any:
         """The step, of a table of Arrow."""
-        columns, keep = self._compute(pandas_of(table.select(list(self.reads)), self._dates))
+        read = table.select(list(self.reads or table.column_names[:1]))
+        columns, keep = self._compute(pandas_of(read, self._dates))
         for name, values in columns:
             index = table.schema.get_field_index(name)
             table = table.append_column(name, values) if index < 0 else table.set_column(index, name, values)
@@ -78,7 +101,8 @@ class Piecewise:
         """The step, of a frame of Polars."""
         import polars
 
-        columns, keep = self._compute(_pandas_of_polars(frame.select(self.reads), self._dates))
+        read = frame.select(self.reads or frame.columns[:1])
+        columns, keep = self._compute(_pandas_of_polars(read, self._dates))
         result = frame.with_columns([_series(name, values) for name, values in columns])
         return result if keep is None else result.filter(polars.Series(keep.to_numpy(zero_copy_only=False)))
 
@@ -89,7 +113,7 @@ class Piecewise:
     def _compute(self, frame: pd.DataFrame) -> tuple[list[tuple[Any, Any]], Any]:
         import pyarrow as pa
 
-        columns, keep = self.run(frame)
+        columns, keep = self.run(frame, [column.name for column in self.made])
         mask = None if keep is None else pa.array(np.asarray(keep, dtype=bool))
         return [(column.name, arrow_of(columns[column.name], column)) for column in self.made], mask
 
@@ -98,27 +122,59 @@ class Piecewise:
 class ArrowPieces:
     """A frame that comes in tables of Arrow, anew each time it is opened.
 
-    ``engine``: where it comes from. ``schema``: of the tables. ``open``: the tables.
+    ``engine``: where it comes from. ``schema``: of the tables. ``open``: the tables. ``origin``: the native
+    frame that they are of.
     """
 
     engine: str
     schema: Any
     open: Callable[[], Iterator[Any]]
+    origin: Any
 
     def select(self, names: Sequence[Hashable]) -> ArrowPieces:
         """These columns only."""
         columns = list(names)
         schema = self.schema.empty_table().select(columns).schema
-        return ArrowPieces(self.engine, schema, lambda: (table.select(columns) for table in self.open()))
+        return replace(self, schema=schema, open=lambda: (table.select(columns) for table in self.open()))
 
     def relation(self) -> Any:
-        """The tables as a relation of DuckDB, which can be read once."""
+        """The tables as a relation of DuckDB, which can be read once, in a database of the same settings."""
         import duckdb
         import pyarrow as pa
 
+        config = _settings_of(self.origin)  # before its connection is busy with the tables
         batches = (batch for table in self.open() for batch in table.to_batches())
         reader = pa.RecordBatchReader.from_batches(self.schema, batches)
-        return duckdb.connect().from_arrow(reader)
+        return duckdb.connect(config=config).from_arrow(reader)
+
+
+_SETTINGS = ("memory_limit", "threads", "max_temp_directory_size", "preserve_insertion_order")
+"""Settings of a connection of DuckDB that bound what its queries take."""
+
+
+def _settings_of(relation: Any) -> dict[str, Any]:
+    """Return settings of the connection of a relation; files that do not fit in memory go beside its own."""
+    names = (*_SETTINGS, "temp_directory")
+    settings = ", ".join(f"current_setting('{name}')::VARCHAR" for name in names)
+    row = relation.limit(0).aggregate(f"count(*), {settings}").fetchall()[0][1:]
+    # a share of the disk is the default, and older versions tell no bytes before they have written any
+    config = {
+        name: value
+        for name, value in zip(names, row, strict=True)
+        if value and "%" not in value and value != "0 bytes"
+    }
+    if "temp_directory" in config:  # databases must not share it
+        config["temp_directory"] += f"-{uuid.uuid4().hex}"
+    return config
+
+
+def selected(frame: Any, engine: str, names: Sequence[Hashable]) -> Any:
+    """These columns of a frame, in this order."""
+    if isinstance(frame, ArrowPieces):
+        return frame.select(names)
+    if engine == "Dask":
+        return frame[list(names)]
+    return narwhals_frame(frame).select(*names).to_native()
 
 
 def each(frame: Any, engine: str, function: Callable[[pd.DataFrame], Found]) -> list[Found]:
@@ -159,7 +215,7 @@ def then(frame: Any, engine: str, step: Piecewise) -> Any:
         return pa.concat_tables(results)
     pieces = frame if isinstance(frame, ArrowPieces) else streamed(frame)
     schema = step.on_arrow(pieces.schema.empty_table()).schema
-    return ArrowPieces(engine, schema, lambda: map(step.on_arrow, pieces.open()))
+    return replace(pieces, schema=schema, open=lambda: map(step.on_arrow, pieces.open()))
 
 
 def in_own_memory(frame: Any) -> Any:
@@ -174,9 +230,9 @@ def in_own_memory(frame: Any) -> Any:
         return polars.read_ipc_stream(written)
     import pyarrow as pa
 
-    for index, field in enumerate(frame.schema):
-        if str(field.type) == "string_view":
-            frame = frame.set_column(index, field.name, frame.column(index).cast(pa.large_string()))
+    for index, column in enumerate(frame.schema):
+        if str(column.type) == "string_view":
+            frame = frame.set_column(index, column.name, frame.column(index).cast(pa.large_string()))
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, frame.schema) as writer:
         writer.write_table(frame)
@@ -195,7 +251,7 @@ def tables(frame: Any, rows: int = ROWS) -> Iterator[Any]:
 def streamed(relation: Any) -> ArrowPieces:
     """A relation of DuckDB as a frame that comes in tables of Arrow; no record is read."""
     schema = next(tables_of_duckdb(relation.limit(0))).schema
-    return ArrowPieces("DuckDB", schema, lambda: tables_of_duckdb(relation))
+    return ArrowPieces("DuckDB", schema, lambda: tables_of_duckdb(relation), relation)
 
 
 def tables_of_duckdb(relation: Any) -> Iterator[Any]:
@@ -509,10 +565,12 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         return replace(frame, open=tables)
     if engine == "DuckDB":
         names = [quoted_for_duckdb(name) for name in frame.columns]
-        number_column = f"place_{uuid.uuid4().hex}"
+        earlier_column = f"earlier_{uuid.uuid4().hex}"
         order = f"partition by {quoted_for_duckdb(unit)} order by hash(hash({key}, {', '.join(names)}))"
-        numbered = frame.project(f"*, row_number() over ({order}) as {number_column}")
-        return numbered.filter(f"{number_column} <= {most}").project(", ".join(names))
+        # not by row_number(), of which DuckDB makes lists of the records of each unit, which have to fit in
+        # memory: a record stays where its unit has none so many places before it
+        numbered = frame.project(f"*, lag(true, {most}) over ({order}) as {earlier_column}")
+        return numbered.filter(f"{earlier_column} is null").project(", ".join(names))
     if engine == "Spark":
         from pyspark.sql import Window
         from pyspark.sql import functions as f
@@ -528,6 +586,14 @@ def bounded(frame: Any, engine: str, unit: Any, most: int, key: int) -> Any:
         return result.optimize()
     units = unit_codes(_of_arrow(frame.column(unit), unit))
     return frame.take(lowest_of_each(units, noise.shuffled_keys(len(units), noise.source(None)), most))
+
+
+def try_once(frame: Any, engine: str) -> None:
+    """Compute a bounded frame of DuckDB with all its columns, which tells whether its memory suffices."""
+    if engine == "DuckDB":
+        relation = frame.relation() if isinstance(frame, ArrowPieces) else frame
+        columns = ", ".join(map(quoted_for_duckdb, relation.columns))
+        relation.aggregate(f"bit_xor(hash({columns}))").fetchall()
 
 
 def _of_arrow(names: Any, unit: Hashable) -> pd.Series[Any]:

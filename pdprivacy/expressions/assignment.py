@@ -83,6 +83,7 @@ def assign(
     _check_levels(domain, expressions)
     new_columns: dict[Hashable, Node] = {}
     reads: dict[Hashable, None] = {}
+    sources: dict[Hashable, tuple[Hashable, ...]] = {}
     known = _ReadableColumns(domain.columns)
     for name, expression in expressions.items():
         if name in known:
@@ -104,9 +105,11 @@ def assign(
                 "two calls, one after the other: private.assign(...).assign(...)",
             )
         reads.update(dict.fromkeys(read for read in reader.columns if read not in new_columns))
+        sources[name] = tuple(reader.columns)
         new_columns[name] = node
         known.add(node.column)
-    return Transform(_text(expressions, bounds), known.whole(), tuple(reads), new_columns)
+    text = _text(expressions, bounds)
+    return Transform(text, known.whole(), tuple(reads), new_columns, sources=sources)
 
 
 def _text(

@@ -357,7 +357,9 @@ def rename(domain: Domain, columns: Mapping[Hashable, Hashable]) -> Transform:
         taken.add(new)
     cells = {column.name: replace(Node.of(domain[name]), column=column) for name, column in renewed.items()}
     renamed = Domain(tuple(renewed.get(column.name, column) for column in domain.columns))
-    return Transform(call("rename", columns=shown(columns)), renamed, tuple(renewed), cells)
+    sources = {column.name: (name,) for name, column in renewed.items()}
+    text = call("rename", columns=shown(columns))
+    return Transform(text, renamed, tuple(renewed), cells, sources=sources)
 
 
 # ---------------------------------------------------------------- astype

@@ -38,6 +38,7 @@ class Transform:
     reads : the columns that it looks at.
     columns : the node of each column that is new or replaced, in order; it may read those made before it.
     keep : from a frame of the columns read to which records stay, shape ``(len(frame),)``; None where all do.
+    sources : the columns that a new one is computed from; all that the step looks at, where it is not listed.
     """
 
     text: str
@@ -45,19 +46,26 @@ class Transform:
     reads: tuple[Hashable, ...] = ()
     columns: Mapping[Hashable, Node] = field(default_factory=dict)
     keep: Callable[[pd.DataFrame], Mask] | None = None
+    sources: Mapping[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, text: str, domain: Domain, *nodes: Node) -> Transform:
         """Return the step that puts each node in place of the declared column of its name."""
         columns = {node.column.name: node for node in nodes}
-        return cls(text, domain.replace(*(node.column for node in nodes)), tuple(columns), columns)
+        renewed = domain.replace(*(node.column for node in nodes))
+        return cls(text, renewed, tuple(columns), columns, sources={name: (name,) for name in columns})
 
-    def made(self, frame: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
-        """The columns that are new or replaced, with the index of the frame."""
-        read: dict[Hashable, pd.Series[Any]] = {name: frame[name] for name in self.reads}
+    def made(
+        self, frame: pd.DataFrame, names: Iterable[Hashable] | None = None
+    ) -> dict[Hashable, pd.Series[Any]]:
+        """The columns that are new or replaced, with the index of the frame.
+
+        ``names``: some of them, with those that they are computed from; the frame has what these read.
+        """
+        read: dict[Hashable, pd.Series[Any]] = {name: frame[name] for name in self.reads if name in frame}
         columns: dict[Hashable, pd.Series[Any]] = {}
-        for name, node in self.columns.items():
-            read[name] = columns[name] = node.cells(read, frame.index)
+        for name in self.columns if names is None else names:
+            read[name] = columns[name] = self.columns[name].cells(read, frame.index)
         return columns
 
     def apply(self, frame: pd.DataFrame) -> pd.DataFrame:

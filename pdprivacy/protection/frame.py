@@ -414,12 +414,14 @@ def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFram
     if not transform.columns and transform.keep is None:
         return source.select(names)
 
-    def run(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask | None]:
-        return transform.made(frame), None if transform.keep is None else transform.keep(frame)
+    def run(
+        frame: pd.DataFrame, made: Sequence[Hashable]
+    ) -> tuple[dict[Hashable, pd.Series[Any]], Mask | None]:
+        return transform.made(frame, made), None if transform.keep is None else transform.keep(frame)
 
     columns = tuple(transform.domain[name] for name in transform.columns)
-    reads = transform.reads or tuple(source.names[:1])  # one column tells the number of rows
-    result = source.then(Piecewise(reads, columns, run)).select(names)
+    filters = transform.keep is not None
+    result = source.then(Piecewise(transform.reads, columns, run, transform.sources, filters)).select(names)
     result.check(transform.domain.counted)
     return result
 
@@ -481,10 +483,10 @@ def _parts(
         from pdprivacy.engine_narwhals import Piecewise
 
         def part(code: int) -> EngineFrame:
-            def keep(frame: pd.DataFrame) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
+            def keep(frame: pd.DataFrame, _: object) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
                 return {}, PandasEngine(frame).codes(column, "partition") == code
 
-            return source.then(Piecewise((column.name,), (), keep))
+            return source.then(Piecewise((column.name,), (), keep, filters=True))
 
         return [(part(code), None) for code in range(count)]
     codes = PandasEngine(protected.snapshot).codes(column, "partition")

@@ -18,7 +18,7 @@ from pdprivacy.accounting import Accounting
 from pdprivacy.cell_types import declared_integers, is_float, refuse_rounded
 from pdprivacy.checks import check_name, flag, one_of, plain, printable, whole
 from pdprivacy.conform import Conformed, Fate, check, check_types, clipped, conform, survey, valid_records
-from pdprivacy.domain import Domain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import (
     DeclarationWarning,
     InvalidDataError,
@@ -41,7 +41,7 @@ from pdprivacy.statistic import Scope
 from pdprivacy.types import Mask
 
 if TYPE_CHECKING:
-    from pdprivacy.engine_narwhals import EngineFrame
+    from pdprivacy.engine_narwhals import EngineFrame, Piecewise
 
 
 @short_traceback
@@ -362,45 +362,42 @@ def _of_engine(
         frame.check_unit(arguments.unit)
     source = frame.select([*names, *units]).in_own_memory()
     source.check(domain)
-    source = _source_with_date_numbers(source, domain)
-    pieces = source.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
+    dated = _source_with_date_numbers(source, domain)
+    pieces = dated.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
     survey_of_frame = sum(pieces[1:], pieces[0])
     survey_of_frame.meet(domain, arguments.on_invalid)
     quality = survey_of_frame.quality(arguments.on_invalid)
     dropped = survey_of_frame.dropped if arguments.on_invalid == "drop" else 0
     scope = arguments.scope(survey_of_frame.rows, lazy=source.lazy)
     if arguments.on_invalid == "drop":
-        source = source.then(Piecewise(tuple(names), (), lambda piece: ({}, valid_records(piece, domain))))
+        valid = Piecewise(tuple(names), (), lambda piece, _: ({}, valid_records(piece, domain)), filters=True)
+        source = dated = dated.then(valid)
     if arguments.unit is not None:
         excess = source.excess(arguments.unit, arguments.most)
         quality, dropped = _with_dropped(quality, arguments.unit, excess), dropped + excess
-        source = source.bounded(arguments.unit, arguments.most).select(names)
+        source = source.bounded(arguments.unit, arguments.most)
+        # dates are converted after it, of which the engine has the frame as its own
+        dated = source if arguments.on_invalid == "drop" else _source_with_date_numbers(source, domain)
+    result = dated.select(names)
     outside = [column for column in domain.columns if survey_of_frame.columns[column.name].outside]
     if arguments.on_invalid == "clip" and outside:
         # before anything is made of them
-        moved = Domain(tuple(outside))
-        source = source.then(
-            Piecewise(tuple(moved), moved.columns, lambda piece: (clipped(piece, moved), None))
-        )
-    source = _source_with_wide_integers(source, domain)
+        result = result.then(_each_by_itself(outside, clipped))
+    result = _source_with_wide_integers(result, domain)
     _warn_of_touching(survey_of_frame.touching(domain))
     omitted = dropped, survey_of_frame.rows
     purse = open_budget(arguments.whose, domain.fingerprint())
     return ProtectedFrame(
-        Protected(source, domain, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage)
+        Protected(result, domain, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage)
     )
 
 
 def _source_with_date_numbers(source: EngineFrame, domain: Domain) -> EngineFrame:
     """Return the frame with numbers in place of dates; all other columns stay in the engine."""
-    from pdprivacy.engine_narwhals import Piecewise
-
-    dates = Domain(tuple(column for column in domain.columns if column.timeline is not None))
-    if not len(dates):
+    dates = [column for column in domain.columns if column.timeline is not None]
+    if not dates:
         return source
-    columns = source.then(
-        Piecewise(tuple(dates), dates.columns, lambda piece: (date_numbers_of_frame(piece, dates), None))
-    )
+    columns = source.then(_each_by_itself(dates, date_numbers_of_frame))
     columns.check(domain.counted)
     return columns
 
@@ -410,8 +407,6 @@ def _source_with_wide_integers(source: EngineFrame, domain: Domain) -> EngineFra
 
     Engines read decimals as doubles.
     """
-    from pdprivacy.engine_narwhals import Piecewise
-
     whole = [
         column
         for column in domain.columns
@@ -424,11 +419,27 @@ def _source_with_wide_integers(source: EngineFrame, domain: Domain) -> EngineFra
     if not columns:
         return source
 
-    def integers(piece: pd.DataFrame) -> dict[Hashable, pd.Series[Any]]:
-        read = {column: whole_numbers(piece[column.name], column) for column in columns}
-        return {column.name: column_of(*read[column], column, piece.index) for column in columns}
+    def integers(piece: pd.DataFrame, read: Domain) -> dict[Hashable, pd.Series[Any]]:
+        cells = {column: whole_numbers(piece[column.name], column) for column in read.columns}
+        return {column.name: column_of(*cells[column], column, piece.index) for column in read.columns}
 
-    return source.then(Piecewise(tuple(decimals), columns, lambda piece: (integers(piece), None)))
+    return source.then(_each_by_itself(columns, integers))
+
+
+def _each_by_itself(
+    columns: Sequence[Column],
+    function: Callable[[pd.DataFrame, Domain], dict[Hashable, pd.Series[Any]]],
+) -> Piecewise:
+    """Return the step that computes each of these columns anew from itself."""
+    from pdprivacy.engine_narwhals import Piecewise
+
+    names = tuple(column.name for column in columns)
+    declared = Domain(tuple(columns))
+
+    def run(piece: pd.DataFrame, made: Sequence[Hashable]) -> tuple[dict[Hashable, pd.Series[Any]], None]:
+        return function(piece, Domain(tuple(declared[name] for name in made))), None
+
+    return Piecewise(names, tuple(columns), run, {name: (name,) for name in names})
 
 
 def _warn_of_unchecked(engine: str, schema: Any) -> None:

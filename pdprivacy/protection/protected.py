@@ -25,7 +25,7 @@ from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.engine import PandasEngine
-    from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine
+    from pdprivacy.engine_narwhals import EngineFrame, NarwhalsEngine, SteppedEngine
     from pdprivacy.ledger import Budget
     from pdprivacy.privacy import Unit
     from pdprivacy.releases.sampling import Secret
@@ -204,7 +204,7 @@ class Protected:
         )
 
     @property
-    def engine(self) -> PandasEngine | NarwhalsEngine:
+    def engine(self) -> PandasEngine | NarwhalsEngine | SteppedEngine:
         """The exact sufficient statistics of the records."""
         if self.derived is not None:
             return self.derived(replace(self, derived=None)).engine
@@ -223,6 +223,10 @@ class Protected:
     def source(self) -> EngineFrame | None:
         """The records, where another engine than pandas holds them."""
         return None if isinstance(self.records, pd.DataFrame) else self.records
+
+    def reads_in_turn(self) -> contextlib.AbstractContextManager[object]:
+        """Return the context in which no other thread reads, where an engine takes one query at a time."""
+        return contextlib.nullcontext() if self.source is None else self.source.in_turn()
 
     @property
     def snapshot(self) -> pd.DataFrame:

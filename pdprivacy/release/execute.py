@@ -65,8 +65,9 @@ def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
 def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | None]:
     """Charge, read and draw a release; return the published object, the number of its charge and its risk."""
     facts, task, source = release.facts, release.task, noise.source(release.call.rng)
-    price, entry = charge(facts, task.cost, task.price, release.label, release_id)
-    released, risk = read_and_draw(release, price, entry, source, release_id=release_id)
+    with facts.reads_in_turn():  # before the charge: an interrupt of the wait costs nothing
+        price, entry = charge(facts, task.cost, task.price, release.label, release_id)
+        released, risk = read_and_draw(release, price, entry, source, release_id=release_id)
     return released, entry.number, risk
 
 
@@ -85,7 +86,7 @@ def execute_together(
     """
     title = ", ".join(dict.fromkeys(price.title for _, price in priced))
     events = [pair for _, price in priced for pair in price.events]
-    with noting_charges():
+    with noting_charges(), facts.reads_in_turn():
         sources = [noise.source(release.call.rng) for release, _ in priced]
         _, entry = charge(facts, cost, lambda cost: Price(cost, title, events), label, release_id)
         answers = facts.engine.collect(

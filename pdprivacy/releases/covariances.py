@@ -439,7 +439,12 @@ def _roots(weight: Column, quantities: Sequence[Quantity]) -> Transform:
         nullable = leaves_out or number.column.nullable
         nodes.append(Node(Column(name, "float", nullable, lower=-1.0, upper=1.0), cells(number)))
     columns = {node.column.name: node for node in nodes}
-    return Transform("weighted", Domain(tuple(node.column for node in nodes)), reads, columns)
+    sources: dict[Hashable, tuple[Hashable, ...]] = {
+        name: (weight.name, read) for name, read in zip(columns, reads, strict=True)
+    }
+    return Transform(
+        "weighted", Domain(tuple(node.column for node in nodes)), reads, columns, sources=sources
+    )
 
 
 def _unlike(taken: Sequence[Hashable], names: Sequence[str]) -> list[str]:
