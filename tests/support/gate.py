@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,12 @@ def drawn(
 ) -> Drawn:
     """The outcomes that the gate draws of a task, charged to this budget."""
     facts: Any = SimpleNamespace(
-        engine=engine, budget=budget, unit=Unit() if unit is None else unit, secret=None, keeper=None
+        reads_in_turn=nullcontext,
+        engine=engine,
+        budget=budget,
+        unit=Unit() if unit is None else unit,
+        secret=None,
+        keeper=None,
     )
     call = Call("a statistic", Request(1, mechanism="laplace"), rng=rng)
     return execute(
