@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn
 
 import pandas as pd
 
-from pdprivacy import metadata, protection, releases
+from pdprivacy import metadata, projection, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     ArgumentError,
@@ -176,6 +176,20 @@ class _Result(_Accessor):
         ['released', 'standard_error', 'lower', 'upper']
         """
         return metadata.interval(self._frame)
+
+    def unprojected(self) -> Any:
+        """Return the release as ``bounding=None`` returns it: before projection onto what is possible.
+
+        Averages, differences and sums of many numbers need these: projected ones are biased near a limit.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True] * 49 + [False]}), domain, epsilon=1)
+        >>> share = private.dp.proportion("member", epsilon=1, rng=5)
+        >>> float(share.iloc[0]), float(share.dp.unprojected().round(3).iloc[0])
+        (1.0, 1.118)
+        """
+        return projection.unprojected(self._frame)
 
     def schema(self) -> DataFrameSchema | SeriesSchema:
         """Return a pandera schema that the release meets: its labels in order, its dtypes, and any bounds.

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from pdprivacy import metadata
+from pdprivacy import metadata, projection
 from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.metadata import Metadata, Released
@@ -161,6 +161,9 @@ def combine(
         in the metadata. Known noise gives shorter intervals from few releases: without sampling
         error the 95 % quantile is 1.96 in place of 12.71, 4.30 and 2.78 for m = 2, 3 and 5.
     level : the coverage of the interval.
+
+    Numbers that were projected onto their limits are taken as they were before (`released.dp.unprojected()`):
+    a mean of projected numbers would be biased.
 
     Returns a DataFrame with columns ``estimate``, ``variance``, ``standard_error``,
     ``degrees_of_freedom`` (infinite: normal law), ``lower`` and ``upper``, one row per label of the
@@ -378,7 +381,9 @@ def _checked(released: Released) -> Metadata:
 
 def _read(released: Released) -> _Sets:
     """The releases that one released object holds."""
-    facts = _checked(released)
+    _checked(released)
+    released = projection.unprojected(released)
+    facts = metadata.read(released)
     number: Any = facts.releases
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise MetadataError("The release metadata does not hold the number of releases.")

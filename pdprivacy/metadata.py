@@ -40,6 +40,9 @@ OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibr
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
 """Fields of ``budget`` and of ``dr_ha``."""
 
+PROJECT, MOVED = "project", ("at", "values", "plus_minus", "missed")
+"""The bounding by projection, and the fields of ``projection``."""
+
 
 @short_tracebacks
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,16 @@ class Metadata:
     version : the version of pdprivacy that made the release.
     fingerprint : a hash of the released numbers and labels.
     p, calibration, bounding, constraint : the keywords of the noise and of the bounds of the numbers; None
-        where they were not given. ``error`` then holds ``bias`` and ``rmse`` too: as if the statistic were
-        the released number, and under ``worst_case`` the largest within the bounds. For sums and shares of
-        bounded numbers they are None, and ``note`` says why.
-    bounds : [lower, upper] of the numbers where they were bounded, of all or of each, or None; texts where
-        these are dates.
+        where they were not given, and ``bounding`` also where there is nothing to project. With ``bounding``,
+        ``error`` holds ``bias`` and ``rmse`` too: as if the statistic were the released number, and under
+        ``worst_case`` the largest within the bounds. For sums and shares of bounded numbers they are None,
+        and ``note`` says why.
+    bounds : [lower, upper] of the numbers where they were bounded, of all, of each, or of each column of a
+        table, or None; texts where these are dates.
+    projection : the numbers that a projection changed: their places ``at`` (from 0, row by row), and their
+        ``values`` and ``plus_minus`` before it; ``released.dp.unprojected()`` puts them back. ``missed``: the
+        places of those whose interval before lay beyond a limit as a whole, and now is that limit. None where
+        it changed nothing.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : these arguments of `crosstab`.
     filters : the conditions of ``query`` that the records meet.
@@ -123,6 +131,7 @@ class Metadata:
     calibration: str | None = None
     bounding: str | None = None
     bounds: Any = None
+    projection: dict[str, list[Any]] | None = None
     value_bounds: Any = None
     normalize: str | None = None
     margins: bool = False
@@ -160,7 +169,9 @@ class Metadata:
 
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
-        low, high = self.bounds_of_each("value_bounds", values.shape)
+        low, high = self.bounds_of_each(
+            "bounds" if self.bounding == PROJECT else "value_bounds", values.shape
+        )
         if self.statistic == "corr":
             low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
@@ -312,6 +323,7 @@ def check(facts: Metadata) -> None:
         and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
+        "projection": facts.projection is None or _is_projection(facts.projection),
         "regression": facts.regression is None
         or all(isinstance(part, dict) for part in np.atleast_1d(facts.regression).tolist()),
     }
@@ -347,6 +359,13 @@ def _are_texts(value: Any) -> bool:
 
 def _is_or_none(value: Any, kind: type) -> bool:
     return value is None or (isinstance(value, kind) and not isinstance(value, bool))
+
+
+def _is_projection(value: Any) -> bool:
+    if not isinstance(value, dict) or not all(isinstance(value.get(part), list) for part in MOVED):
+        return False
+    at, missed = ([_is_number(position, 0) for position in value[part]] for part in ("at", "missed"))
+    return all(at) and all(missed) and len(at) == len(value["values"]) == len(value["plus_minus"])
 
 
 def _is_pair(value: Any) -> bool:
@@ -397,8 +416,8 @@ def interval(released: Released) -> Released:
     a DataFrame gives the same with these four as the outer level of the columns. The interval
     covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
     regression, the coefficients of the population. It ends where the statistic cannot be: at the declared
-    bounds of a mean or a proportion, at -1 and 1 of a correlation. For dates the ends are dates, and the
-    standard error is a time.
+    bounds of a mean or a proportion, at 0 and the largest value of a variance, at -1 and 1 of a correlation.
+    For dates the ends are dates, and the standard error is a time.
 
     Raises
     ------
@@ -418,7 +437,7 @@ def interval(released: Released) -> Released:
     released = within_bounds
     error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))
     if "unit" in metadata.error:
-        return _interval_of_dates(released, error, half)
+        return _interval_of_dates(released, error, half, metadata.bounds)
     values = released.to_numpy(dtype=np.float64)
     lower, upper = metadata.ends_of_each(values, half)
     pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
@@ -431,16 +450,23 @@ def interval(released: Released) -> Released:
     return pd.concat(frames, axis=1)
 
 
-def _interval_of_dates(released: Released, error: Floats, half: Floats) -> pd.DataFrame:
-    """`interval` of dates, with errors as times."""
+def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: Any) -> pd.DataFrame:
+    """`interval` of dates, with errors as times; ``bounds`` are texts, or None."""
     table = released.to_frame() if isinstance(released, pd.Series) else released
+    pairs = None
+    if bounds is not None:
+        pairs = np.broadcast_to(np.array(bounds), (*released.shape, 2)).reshape(*table.shape, 2)
     columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}
     for position, (spread, margin) in enumerate(
         zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
     ):
         dates = table.iloc[:, position].dt.as_unit("us")
         width, error_of = (pd.Series(times(seconds), index=dates.index) for seconds in (margin, spread))
-        pieces = (dates, error_of, _known_dates(dates - width), _known_dates(dates + width))
+        ends = [_known_dates(dates - width), _known_dates(dates + width)]
+        if pairs is not None:
+            low, high = (_dates_of(pairs[:, position, side], dates) for side in (0, 1))
+            ends = [end.clip(low, high) for end in ends]
+        pieces = (dates, error_of, *ends)
         for name, values in zip(columns, pieces, strict=True):
             columns[name].append(values)
     if isinstance(released, pd.Series):
@@ -450,6 +476,13 @@ def _interval_of_dates(released: Released, error: Floats, half: Floats) -> pd.Da
     }
     together: pd.DataFrame = pd.concat(frames, axis=1)
     return together
+
+
+def _dates_of(texts: Any, like: pd.Series[Any]) -> pd.Series[Any]:
+    """Texts as dates of the time zone and with the labels of other dates."""
+    zone: Any = like.dt.tz
+    dates = pd.Series(pd.to_datetime([*texts], format="ISO8601", utc=zone is not None), index=like.index)
+    return (dates if zone is None else dates.dt.tz_convert(zone)).dt.as_unit("us")
 
 
 def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:

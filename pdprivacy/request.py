@@ -18,10 +18,14 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, loss
 from pdprivacy.types import settle
 
-__all__ = ["Bounding", "CalibrationName", "MechanismName", "Options", "Request"]
+__all__ = ["Bounding", "BoundingName", "CalibrationName", "MechanismName", "Options", "Request"]
 
 
 CalibrationName: TypeAlias = Calibration | Literal["published"]
+BoundingName: TypeAlias = Bounding | Literal["project"]
+
+PROJECT: Literal["project"] = "project"
+"""The default bounding: released numbers are moved to the nearest possible ones, after the noise."""
 
 MECHANISM_NAMES = get_args(MechanismName)
 
@@ -37,11 +41,14 @@ class Options(TypedDict, total=False):
     p : the order of "generalized_gaussian", from 1 (Laplace) over 2 (Gaussian) to 100.
     calibration : "analytic" (None), "classic" or "pdp" of Gaussian noise; "published" is the paper's
         truncated Laplace, which costs more than the stated ``epsilon``: the true cost is charged.
-    bounding : keeps released numbers within their bounds: "truncated" (noise conditioned on
-        staying inside, with the larger scale that this needs unless it is Gaussian) or "clamp"
-        (clamped; also called "bit"). None: no bounding.
-    bounds : with ``bounding``, narrower public bounds than the declaration implies: (lower, upper), None
-        for an open end, or a mapping from columns to such pairs where there is a number per column. Not
+    bounding : keeps released numbers within their bounds. "project" (the default) moves a mean, a share, a
+        variance, a deviation or a matrix to the nearest possible one, at no cost and with the same noise;
+        sums and counts stay as they are, because their biases would add up. The metadata keep the numbers
+        before (`released.dp.unprojected()`). "truncated" (noise conditioned on staying inside, with the
+        larger scale that this needs unless it is Gaussian) and "clamp" (also called "bit") bound each noisy
+        part, also of sums and counts. None: no bounding.
+    bounds : with "truncated" or "clamp", narrower public bounds than the declaration implies: (lower, upper),
+        None for an open end, or a mapping from columns to such pairs where there is a number per column. Not
         for matrices, shares, or counts with a constraint, whose bounds follow.
     releases : the number of independent releases that share the cost. Several are returned as a DataFrame
         whose (outer) column level "release" numbers them; see `pdprivacy.combine`.
@@ -54,7 +61,7 @@ class Options(TypedDict, total=False):
     mechanism: MechanismName
     p: Rational | None
     calibration: CalibrationName | None
-    bounding: Bounding | None
+    bounding: BoundingName | None
     bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None
     releases: int
     rng: RandomState
@@ -68,7 +75,9 @@ class Request:
     Parameters
     ----------
     epsilon, delta : the loss of all ``releases`` together.
-    mechanism, p, calibration, bounding, releases : as in `Options`.
+    mechanism, p, calibration, releases : as in `Options`.
+    bounding : how the noise or the noisy parts are bounded; None for "project", too.
+    projects : whether released numbers are moved to the nearest possible ones.
 
     Raises
     ------
@@ -84,6 +93,7 @@ class Request:
     calibration: CalibrationName | None
     bounding: Bounding | None
     releases: int
+    projects: bool
 
     def __init__(
         self,
@@ -93,7 +103,7 @@ class Request:
         mechanism: MechanismName,
         p: Rational | None = None,
         calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = None,
         releases: int = 1,
     ) -> None:
         one_of(mechanism, "mechanism", MECHANISM_NAMES)
@@ -104,10 +114,9 @@ class Request:
                 'mechanism="generalized_gaussian", p=3.',
             )
         order = None if p is None else check_order(p)
-        if bounding is not None:
-            bounding = bounding_name(bounding)
+        noise_bounding, projects = _bounding(bounding)
         if calibration is not None:
-            _check_calibration(calibration, noise, bounding)
+            _check_calibration(calibration, noise, noise_bounding)
         cost = loss(epsilon, delta)
         stated = float(cost.delta)
         if (stated > 0) != noise.takes_delta(order):
@@ -118,16 +127,19 @@ class Request:
             mechanism=mechanism,
             p=order,
             calibration=calibration,
-            bounding=bounding,
+            bounding=noise_bounding,
             releases=whole(releases, "releases", 1, MOST_RELEASES),
+            projects=projects,
         )
 
     def with_cost(self, cost: Pure | Approx) -> Request:
         """The same noise at another cost."""
         if cost == self.cost:
             return self
-        names = ("mechanism", "p", "calibration", "bounding", "releases")
-        return Request(cost.epsilon, cost.delta, **{name: getattr(self, name) for name in names})
+        names = ("mechanism", "p", "calibration", "releases")
+        options = {name: getattr(self, name) for name in names}
+        bounding = PROJECT if self.projects else self.bounding
+        return Request(cost.epsilon, cost.delta, bounding=bounding, **options)
 
     @property
     def each(self) -> Pure | Approx:
@@ -135,6 +147,15 @@ class Request:
         if self.releases == 1:
             return self.cost
         return loss(self.cost.epsilon / self.releases, self.cost.delta / self.releases)
+
+
+def _bounding(bounding: Any) -> tuple[Bounding | None, bool]:
+    """Return how noise is bounded, and whether released numbers are projected."""
+    if bounding is not None and not (isinstance(bounding, str) and bounding == "bit"):
+        one_of(bounding, "bounding", ("truncated", "clamp", PROJECT))
+        if bounding == PROJECT:
+            return None, True
+    return bounding_name(bounding), False
 
 
 def _check_calibration(calibration: str, noise: type[Additive], bounding: Bounding | None) -> None:

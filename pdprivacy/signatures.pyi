@@ -45,6 +45,7 @@ from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
 from pdprivacy.releases.tables import Constraint
 from pdprivacy.releases.tables import Normalize
+from pdprivacy.request import BoundingName
 from pdprivacy.request import CalibrationName
 from pdprivacy.suppression.scores import Distance
 from pdprivacy.types import Labels
@@ -58,7 +59,7 @@ class ProtectedMethods:
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
         split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -67,7 +68,7 @@ class ProtectedMethods:
         self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
         epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -75,7 +76,7 @@ class ProtectedMethods:
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -115,7 +116,7 @@ class ProtectedMethods:
     def corr(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -124,7 +125,7 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -133,14 +134,14 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def cov(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -149,7 +150,7 @@ class ProtectedMethods:
         margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -160,7 +161,7 @@ class ProtectedMethods:
     def describe(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -234,7 +235,7 @@ class ProtectedMethods:
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -243,7 +244,7 @@ class ProtectedMethods:
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -281,7 +282,7 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -290,7 +291,7 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -334,7 +335,7 @@ class ProtectedMethods:
     def nunique(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -342,7 +343,7 @@ class ProtectedMethods:
     def nunique(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -351,7 +352,7 @@ class ProtectedMethods:
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -360,7 +361,7 @@ class ProtectedMethods:
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -371,7 +372,7 @@ class ProtectedMethods:
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -381,7 +382,7 @@ class ProtectedMethods:
     def pooled_cov(
         self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -389,7 +390,7 @@ class ProtectedMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -397,7 +398,7 @@ class ProtectedMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -405,7 +406,7 @@ class ProtectedMethods:
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -413,7 +414,7 @@ class ProtectedMethods:
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -491,7 +492,7 @@ class ProtectedMethods:
     def std(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -499,7 +500,7 @@ class ProtectedMethods:
     def std(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -508,7 +509,7 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -517,7 +518,7 @@ class ProtectedMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -568,7 +569,7 @@ class ProtectedMethods:
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -578,7 +579,7 @@ class ProtectedMethods:
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -586,7 +587,7 @@ class ProtectedMethods:
     def var(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -594,7 +595,7 @@ class ProtectedMethods:
     def var(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -603,56 +604,58 @@ class PlanMethods:
     def corr(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def cov(
         self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def ols(
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def pooled_cov(
         self, columns: Labels, *, by: Labels, epsilon: Levels, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def count(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def nunique(
         self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
@@ -660,28 +663,30 @@ class PlanMethods:
         self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def mean(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
@@ -689,35 +694,36 @@ class PlanMethods:
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def std(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def sum(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def var(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
@@ -726,7 +732,7 @@ class PlanMethods:
         margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
@@ -735,14 +741,14 @@ class BatchMethods:
     def corr(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     def cov(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -751,7 +757,7 @@ class BatchMethods:
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -760,14 +766,14 @@ class BatchMethods:
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
         epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     def pooled_cov(
         self, columns: Labels, *, by: Labels, epsilon: Rational, constraint: MatrixConstraint | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -775,7 +781,7 @@ class BatchMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -783,7 +789,7 @@ class BatchMethods:
     def pooled_var(
         self, columns: Labels | None = None, *, by: Labels, epsilon: Rational, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -792,7 +798,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -801,7 +807,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -810,7 +816,7 @@ class BatchMethods:
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -819,7 +825,7 @@ class BatchMethods:
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -827,7 +833,7 @@ class BatchMethods:
     def nunique(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -835,7 +841,7 @@ class BatchMethods:
     def nunique(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -845,7 +851,7 @@ class BatchMethods:
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -855,7 +861,7 @@ class BatchMethods:
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -864,7 +870,7 @@ class BatchMethods:
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
         split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -873,7 +879,7 @@ class BatchMethods:
         self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
         epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -881,14 +887,14 @@ class BatchMethods:
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -897,7 +903,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -906,7 +912,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -914,7 +920,7 @@ class BatchMethods:
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -922,7 +928,7 @@ class BatchMethods:
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -930,7 +936,7 @@ class BatchMethods:
     def proportion(
         self, column: Hashable, value: Any = True, *, epsilon: Rational, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -938,7 +944,7 @@ class BatchMethods:
     def std(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -946,7 +952,7 @@ class BatchMethods:
     def std(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -955,7 +961,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -964,7 +970,7 @@ class BatchMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -972,7 +978,7 @@ class BatchMethods:
     def var(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -980,7 +986,7 @@ class BatchMethods:
     def var(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -989,7 +995,7 @@ class BatchMethods:
         margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -1098,7 +1104,7 @@ class GroupMethods:
     def count(
         self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -1106,7 +1112,7 @@ class GroupMethods:
     def count(
         self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -1114,7 +1120,7 @@ class GroupMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -1122,21 +1128,21 @@ class GroupMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def var(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def std(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -1144,21 +1150,21 @@ class GroupMethods:
         self, column: Hashable = None, value: Any = True, *, epsilon: Rational,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Bounding | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -1167,7 +1173,7 @@ class GroupMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -1176,7 +1182,7 @@ class GroupMethods:
         self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Bounding | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -1200,63 +1206,66 @@ class GroupPlanMethods:
     def count(
         self, *, epsilon: Levels, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def sum(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def mean(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def var(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def std(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def proportion(
         self, column: Hashable = None, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def describe(
         self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels | None = None, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
         dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None, bounding: Boundings = None,
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None
     ) -> pd.DataFrame: ...

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy import metadata
+from pdprivacy import metadata, projection
 from pdprivacy.checks import doubles, has_hash, whole
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.mechanism import MECHANISMS
@@ -95,7 +95,7 @@ def chi2_contingency(table: pd.DataFrame, *, draws: int = DRAWS, rng: RandomStat
     >>> chi2_contingency(private.dp.crosstab("smokes", "ill", epsilon=1, rng=1), rng=1).pvalue
     0.0001
     """
-    facts, scales = _noises(table, "crosstab", "chi2_contingency", "private.dp.crosstab(...)")
+    table, facts, scales = _noises(table, "crosstab", "chi2_contingency", "private.dp.crosstab(...)")
     if len(scales) != 1:
         raise MetadataError("The release metadata does not hold one scale of the noise.")
     (scale,) = scales.values()
@@ -191,7 +191,7 @@ def ttest_ind(
     difference, variance, simulated = 0.0, 0.0, np.zeros(size)
     seen: set[str] = set()
     for sign, released in ((1, first), (-1, second)):
-        facts, scales = _noises(released, "describe", "ttest_ind", "private.dp.describe(...)")
+        released, facts, scales = _noises(released, "describe", "ttest_ind", "private.dp.describe(...)")
         if not has_hash(column) or column not in released.columns:
             raise ParameterError(f"'column' is not a column of both releases (got {got(column)}).")
         if facts.fingerprint in seen:
@@ -254,7 +254,7 @@ def pearsonr(
     >>> pearsonr(private.dp.corr(epsilon=1), "a", "b", rows=private.dp.count(epsilon=1), rng=1).pvalue
     0.0001
     """
-    facts, _ = _noises(released, "corr", "pearsonr", "private.dp.corr(...)")
+    released, facts, _ = _noises(released, "corr", "pearsonr", "private.dp.corr(...)")
     generator, size = simulator(rng), whole(draws, "draws", 99, MOST_DRAWS)
     known = has_hash(x) and has_hash(y)
     if not known or x not in released.index or y not in released.columns or x == y:
@@ -289,8 +289,10 @@ def _position(labels: pd.Index[Any], label: Hashable) -> int:
     return [*labels].index(label)
 
 
-def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Metadata, dict[str, float]]:
-    """The metadata of a release of such a statistic, and the scale of the noise of each part."""
+def _noises(
+    released: Any, statistic: str, test: str, example: str
+) -> tuple[pd.DataFrame, Metadata, dict[str, float]]:
+    """A release of such a statistic before any projection, its metadata, and the scale of each noisy part."""
     if not isinstance(released, pd.DataFrame):
         raise ParameterError(f"{test!r} takes a released DataFrame (got {type(released).__name__}).", example)
     facts = metadata.read(released)
@@ -300,6 +302,8 @@ def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Met
             "The numbers are not those that were released, so their noise is not known.",
             "test the released frame before changing it.",
         )
+    released = projection.unprojected(released)
+    facts = metadata.read(released)
     if facts.statistic != statistic:
         raise MetadataError(f"{test!r} does not test a released {facts.statistic!r}.", example)
     if facts.mechanism not in SUMMED_NOISE or facts.bounding is not None or facts.constraint is not None:
@@ -317,7 +321,7 @@ def _noises(released: Any, statistic: str, test: str, example: str) -> tuple[Met
     scales = facts.scale if isinstance(facts.scale, dict) else {"": facts.scale}
     if not all(isinstance(scale, int | float) and 0 <= scale < math.inf for scale in scales.values()):
         raise MetadataError("The release metadata does not hold the scale of the noise.")
-    return facts, {name: float(scale) for name, scale in scales.items()}
+    return released, facts, {name: float(scale) for name, scale in scales.items()}
 
 
 def _deviation(mechanism: str, scale: float) -> float:

@@ -115,7 +115,7 @@ RELEASED = [
     "to_latex",
     "to_markdown",
 ]
-RELEASED += ["verify"]
+RELEASED += ["unprojected", "verify"]
 OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
@@ -271,7 +271,16 @@ def test_a_name_that_does_not_apply_says_why(survey, schema):
             frame.dp.budget  # noqa: B018
     with pytest.raises(ParameterError, match="protected already"):
         private.dp.protect(schema, epsilon=1)
-    for name in ("metadata", "verify", "interval", "schema", "to_frame", "to_latex", "to_markdown"):
+    for name in (
+        "metadata",
+        "verify",
+        "unprojected",
+        "interval",
+        "schema",
+        "to_frame",
+        "to_latex",
+        "to_markdown",
+    ):
         with pytest.raises(MetadataError):
             getattr(private.dp, name)()
     with pytest.raises(OpaqueFrameError, match="'dp' reads cells"):

@@ -652,7 +652,7 @@ def test_released_group_means_with_counted_groups(private):
     sizes = private.dp.groupby("region").count(epsilon=1).clip(lower=1)
     result = combine(means, rows=sizes, variance=pd.Series({"family": 6.0, "age": 300.0}))
     assert result.index.names == ["region", None]
-    values = np.array([table.to_numpy() for table in means])
+    values = np.array([table.dp.unprojected().to_numpy() for table in means])
     within = np.array([300.0, 6.0]) / sizes.loc[means[0].index].to_numpy()[:, None]
     assert result["variance"].to_numpy() == pytest.approx(pool(values, within).variance.ravel())
 

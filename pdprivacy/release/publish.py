@@ -1,4 +1,4 @@
-"""Publication of a release: its numbers with their errors, the pandas object and its metadata.
+"""Publication of a release: the pandas object and its metadata.
 
 Numbers that stand for dates are published as dates, with their errors in seconds.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import lru_cache, partial
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,262 +15,22 @@ import pandas as pd
 
 from pdprivacy import metadata
 from pdprivacy._version import __version__
-from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import BoundingWarning, ParameterError, warn
 from pdprivacy.ledger import Entry
-from pdprivacy.mechanism import Bounds
-from pdprivacy.mechanism.additive import Additive
-from pdprivacy.mechanism.support import bias_between, mse_between
 from pdprivacy.metadata import Released
+from pdprivacy.projection import numbers_as_json, pairs_as_json
 from pdprivacy.protection import Protected
+from pdprivacy.release.results import Errors, Result
 from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Price, Release, with_bounds
 from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
-from pdprivacy.request import Bounding
-from pdprivacy.statistic import Answer, CellCounts, Noisy, Statistic, TreeCells, WeightedCells
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.request import PROJECT
+from pdprivacy.statistic import CellCounts, Statistic, TreeCells, WeightedCells
 from pdprivacy.timeline import Timeline
-from pdprivacy.types import Floats, Integers
-
-LEVEL = 0.95
+from pdprivacy.types import Floats
 
 RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, Any], float | None]]"
 """The disclosure risk of results and of their charge: metadata, and the risk that the budget notes."""
-
-WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
-
-
-@dataclass(frozen=True)
-class Errors:
-    """The errors of released numbers, each broadcastable to their shape.
-
-    ``standard_error``: of the noise, before any bounding. ``plus_minus``: half the interval around a
-    released number. With ``bounding`` also ``bias`` and ``rmse``: as if the statistic were the
-    released number; and the largest of both over all statistics within the bounds, where each number
-    is a noisy number of its own. ``lower``, ``upper``: the bounds of the numbers.
-    ``rounding_per_record``: rounding that ``plus_minus`` leaves out, None where it leaves out nothing.
-    ``effective_rows``: the effective number of weighted records behind each number, None if unknown.
-    """
-
-    standard_error: Any
-    plus_minus: Any
-    bias: Any = None
-    rmse: Any = None
-    worst_bias: Any = None
-    worst_rmse: Any = None
-    lower: Any = -math.inf
-    upper: Any = math.inf
-    rounding_per_record: Any = None
-    effective_rows: Any = None
-
-    @classmethod
-    def side_by_side(cls, releases: Sequence[Errors], shape: tuple[int, ...]) -> Errors:
-        """Return the errors of several releases of this shape, as columns."""
-
-        def joined(name: str) -> Any:
-            if getattr(releases[0], name) is None:
-                return None
-            return np.column_stack([np.broadcast_to(getattr(errors, name), shape) for errors in releases])
-
-        return cls(*(joined(name) for name in cls.__dataclass_fields__))
-
-    def reordered(self, order: Integers) -> Errors:
-        """Return the errors of the numbers in another order of rows."""
-        return replace(self, **{name: each[order] for name, each in vars(self).items() if np.ndim(each)})
-
-    def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Return the errors as the metadata of a frame of this shape stores them."""
-        plain = partial(numbers_as_json, shape=shape)
-        stored: dict[str, Any] = {
-            "level": LEVEL,
-            "standard_error": plain(self.standard_error),
-            "plus_minus": plain(self.plus_minus),
-        }
-        if self.rounding_per_record is not None:
-            stored["rounding_per_record"] = plain(self.rounding_per_record)
-        if self.bias is not None:
-            stored |= {"bias": plain(self.bias), "rmse": plain(self.rmse), "worst_case": None}
-        if self.worst_bias is not None:
-            stored["worst_case"] = {"bias": plain(self.worst_bias), "rmse": plain(self.worst_rmse)}
-        return stored
-
-
-@dataclass(frozen=True)
-class Result:
-    """One release of a statistic: its numbers, with the bounding of the call, and its noisy parts.
-
-    ``offsets``: as of a statistic; None once the numbers are made of the statistic's. ``ends``: the
-    declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
-    numbers add up, and depend on the exact ones. ``stated_errors``: where they do not follow from the answer.
-    """
-
-    answer: Answer
-    noisy: tuple[Noisy, ...]
-    price: Price
-    offsets: tuple[float, ...] | None
-    bounding: Bounding | None
-    ends: tuple[Any, Any]
-    bias_known: bool = True
-    stated_errors: Errors | None = None
-
-    @property
-    def errors(self) -> Errors:
-        """Errors of the released numbers."""
-        if self.stated_errors is not None:
-            return self.stated_errors
-        answer, price, bounding = self.answer, self.price, self.bounding
-        biases: tuple[Any, Any, Any, Any] = (None, None, None, None)
-        if bounding is not None and not self.bias_known:
-            biases = (math.nan, math.nan, None, None)
-        elif bounding is not None and self.offsets is None:
-            biases = (*_approximate_bias(answer, price, bounding), None, None)
-        elif bounding is not None and self.offsets is not None:
-            biases = _bias_of_parts(answer, price, self.offsets, bounding)
-        if self.offsets is not None:  # exactly the quantile of the noise, which bounding does not widen
-            half = _half_widths(price.mechanisms, LEVEL)
-        elif answer.interval is not None:  # the distance to the farther end
-            lower, upper = answer.interval(LEVEL)
-            half = np.maximum(upper - answer.values, answer.values - lower)
-        else:
-            half = np.full(np.shape(answer.values), np.nan)
-        return Errors(
-            answer.standard_error,
-            half + np.asarray(answer.rounding),
-            *biases,
-            answer.lower,
-            answer.upper,
-            answer.rounding_per_record,
-            answer.effective_rows,
-        )
-
-    def interval(self, level: float) -> Ends:
-        """The ends of the intervals of this level, before rounding."""
-        if self.answer.interval is not None:
-            return self.answer.interval(level)
-        values, half = self.answer.values, _half_widths(self.price.mechanisms, level)
-        return values - half, values + half
-
-    def reshaped(self, shape: tuple[int, ...]) -> Result:
-        """The result in this shape; its errors are the same for all numbers, or of the same shape."""
-
-        def interval(level: float) -> Ends:
-            lower, upper = (np.reshape(end, shape) for end in self.interval(level))
-            return lower, upper
-
-        answer = replace(self.answer, values=np.reshape(self.answer.values, shape), interval=interval)
-        return replace(self, answer=answer)
-
-    def projected(self, values: Any) -> Result:
-        """Return the result with consistent numbers instead of its own, and intervals around them."""
-        return self.transformed(lambda answer: replace(answer, values=values), bias_known=False)
-
-    def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
-        """Return the result with numbers made of these."""
-        answer = transform(replace(self.answer, interval=self.interval))
-        known = self.bias_known and bias_known
-        return replace(self, answer=answer, offsets=None, bias_known=known, stated_errors=None)
-
-    def arranged(self, arrange: Callable[[Floats], Floats]) -> Result:
-        """Return the result with its numbers and errors in another shape."""
-        return self.transformed(lambda answer: answer.arranged(arrange))
-
-
-def numbers_as_json(numbers: Any, shape: tuple[int, ...]) -> Any:
-    """The numbers of a frame as JSON: one number where all are the same, None where one is not finite."""
-    values = np.asarray(numbers, np.float64)
-    if values.size == 1 and 0 not in shape:
-        return values.item() if math.isfinite(values.item()) else None
-    values = np.broadcast_to(values, shape)
-    if not np.isfinite(values).any():
-        return None
-    if values.size and bool(np.all(values == values.flat[0])):
-        return float(values.flat[0])
-    return _with_none(values)
-
-
-def pairs_as_json(lower: Any, upper: Any, shape: tuple[int, ...]) -> Any:
-    """[lower, upper] of all numbers of a frame of this shape, or of each; None for an end that is open."""
-    ends = [np.asarray(lower, np.float64), np.asarray(upper, np.float64)]
-    if ends[0].size == ends[1].size == 1 and 0 not in shape:
-        return [numbers_as_json(end, ()) for end in ends]
-    ends = [np.broadcast_to(end, shape) for end in ends]
-    pairs = np.stack(ends, axis=-1)
-    if pairs.size and all(bool(np.all(end == end.flat[0])) for end in ends):
-        pairs = pairs.reshape(-1, 2)[0]
-    return _with_none(pairs)
-
-
-def _with_none(values: Floats) -> Any:
-    """Return numbers as lists, with None where JSON has no number."""
-    plain = values.astype(object)
-    plain[~np.isfinite(values)] = None
-    return plain.tolist()
-
-
-def _half_widths(mechanisms: Sequence[Additive], level: float) -> Any:
-    """Half the interval of noisy numbers that are parts themselves: exactly the quantile of their noise."""
-    halves = [mechanism.interval(level)[1] for mechanism in mechanisms]
-    return np.array(halves) if len(halves) > 1 else halves[0]
-
-
-def _bias_of_parts(
-    answer: Answer, price: Price, offsets: tuple[float, ...], bounding: Bounding
-) -> tuple[Any, Any, Any, Any]:
-    """Return bias and root mean squared error of noisy numbers at the released numbers, and the largest."""
-    values = np.asarray(answer.values, np.float64)
-    by_part = [values] if len(price.parts) == 1 else np.moveaxis(values, -1, 0)
-    columns = [
-        _bias_within(mechanism, part.bounds, bounding, numbers - offset)
-        for numbers, part, mechanism, offset in zip(
-            by_part, price.parts, price.mechanisms, offsets, strict=True
-        )
-    ]
-    if len(columns) == 1:
-        return columns[0]
-    return tuple(np.stack(field, axis=-1) for field in zip(*columns, strict=True))  # type: ignore[return-value]
-
-
-def _bias_within(
-    mechanism: Additive, ends: tuple[Any, Any], bounding: Bounding, statistic: Floats
-) -> tuple[Any, Any, float, float]:
-    """Return bias and root mean squared error for these statistics, and the largest within the bounds."""
-    if ends == (-math.inf, math.inf):
-        return np.zeros_like(statistic), np.full_like(statistic, mechanism.std), 0.0, mechanism.std
-    # in units of the scale: its square may be more than a double holds, or less
-    law, unit = mechanism.distribution.standard
-    low, high = (float(end) for end in ends)
-    within = np.clip(statistic, low, high)
-    distances = (within - low) / unit, (high - within) / unit
-    bias, mse = bias_between(law, bounding, *distances), mse_between(law, bounding, *distances)
-    width = None
-    if math.isfinite(low) and math.isfinite(high):
-        width = min((Fraction(ends[1]) - Fraction(ends[0])) / Fraction(unit), WIDEST)
-    largest, worst = _largest_errors(law, Bounds(Fraction(0), width, bounding))
-    return bias * unit, np.sqrt(mse) * unit, largest * unit, math.sqrt(worst) * unit
-
-
-# The worst cases take a search, and are the same for every release of a statistic.
-
-
-@lru_cache(maxsize=256)
-def _largest_errors(law: Distribution, bounds: Bounds) -> tuple[float, float]:
-    return bounds.worst_bias(law), bounds.worst_mse(law)
-
-
-def _approximate_bias(answer: Answer, price: Price, bounding: Bounding) -> tuple[Any, Any]:
-    """The same to first order, where numbers are made of several noisy ones.
-
-    As if the number had noise of its standard error, of the order of the parts' noise, and were bounded
-    itself.
-    """
-    error, values = np.asarray(answer.standard_error, np.float64), np.asarray(answer.values, np.float64)
-    law = GeneralizedNormal.of(price.mechanisms[0].distribution.order, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = error / law.std
-        below, above = ((side / scale) for side in (values - answer.lower, answer.upper - values))
-        below, above = (np.where(np.isnan(side), np.inf, np.maximum(side, 0.0)) for side in (below, above))
-    bias, mse = bias_between(law, bounding, below, above), mse_between(law, bounding, below, above)
-    return bias * scale, np.sqrt(mse) * scale
 
 
 # ---------------------------------------------------------------- released objects and their metadata
@@ -285,12 +43,14 @@ def release_of(
     labels: AnswerLabels,
     transform: Callable[[Result], Result] | None = None,
     *,
+    project: Callable[[Result], Result] = Result.within_bounds,
     risk: RiskOf | None = None,
 ) -> Release[Any]:
     """Return the release of a statistic.
 
     ``transform`` makes the labelled numbers of each release. Several releases come side by side in one
-    DataFrame, also those of one number. ``risk`` adds the disclosure risk to the metadata.
+    DataFrame, also those of one number. ``project`` moves them to the nearest possible ones, unless the call
+    has another bounding. ``risk`` adds the disclosure risk to the metadata.
     """
     timelines_of(call.columns, call.statistic)  # refused before anything is charged
     bounded, request = statistic if call.bounds is None else with_bounds(statistic, call), call.request
@@ -303,13 +63,18 @@ def release_of(
 
     def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, float | None]:
         bounding, offsets, ends, results = request.bounding, bounded.offsets, statistic.ends, []
+        limits = statistic.limits if request.projects else None
         for noisy in drawn.outcomes[0]:
             answer = bounded.finish(noisy)
             if bounding is not None:
                 answer = replace(answer, values=np.clip(answer.values, answer.lower, answer.upper))
+            elif limits is not None:
+                lower, upper = (np.broadcast_to(limit, np.shape(answer.values)) for limit in limits)
+                answer = replace(answer, lower=lower, upper=upper)
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
         details, reached = ({}, None) if risk is None else risk(results, drawn.entry)
         results = results if transform is None else [*map(transform, results)]
+        results = results if limits is None else [*map(project, results)]
         return published(release, drawn, results, details), reached
 
     return Release(facts, call, call.label(facts), NoisyNumbers(bounded, request), labels, publish)
@@ -327,12 +92,16 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
-    request, shape, bounds = call.request, released.shape, None
+    request, shape, bounds, projection = call.request, released.shape, None, None
     error, effective_rows = errors.to_json(shape), errors.effective_rows
-    if request.bounding is not None:
-        bounds = pairs_as_json(errors.lower, errors.upper, shape)
+    bounding = request.bounding if errors.before is None else PROJECT
+    if bounding is not None:
+        bounds = _bounds(errors, shape)
         if call.margins or call.normalize or call.constraint not in (None, "psd"):
             error["note"] = SUMS
+    if errors.before is not None:
+        before = [labels.to_pandas(dated(result.before, timelines)) for result in results]
+        projection = _moved(released, side_by_side(before), errors)
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
     attach(
@@ -344,8 +113,9 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         error=error,
         p=None if request.p is None else float(request.p),
         calibration=request.calibration,
-        bounding=request.bounding,
+        bounding=bounding,
         bounds=bounds,
+        projection=projection,
         value_bounds=None if timelines else _value_bounds(call, results, shape),
         normalize=call.normalize or None,
         margins=call.margins,
@@ -354,6 +124,38 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         **{"rows": public_rows(facts, call), **details},
     )
     return released
+
+
+def _bounds(errors: Errors, shape: tuple[int, ...]) -> Any:
+    """Return the bounds of all numbers, of each, or of each column of a table whose rows have the same."""
+    ends = [np.broadcast_to(end, shape) for end in (errors.lower, errors.upper)]
+    if len(shape) == 2 and all(bool((end == end[:1]).all()) for end in ends) and 0 not in shape:
+        return pairs_as_json(ends[0][0], ends[1][0], shape[1:])
+    return pairs_as_json(ends[0], ends[1], shape)
+
+
+def _moved(released: Released, before: Released, errors: Errors) -> dict[str, list[Any]] | None:
+    """Return the numbers that a projection moved, or whose margin of error it changed; None for none.
+
+    Their places count from 0, row by row.
+    """
+    cells, earlier = (frame.to_numpy(copy=True).ravel() for frame in (released, before))
+    half, half_before, missed = (
+        np.broadcast_to(each, released.shape).ravel()
+        for each in (errors.plus_minus, errors.plus_minus_before, errors.missed)
+    )
+    same = (cells == earlier) | (pd.isna(cells) & pd.isna(earlier))
+    same &= (half == half_before) | (np.isnan(half) & np.isnan(half_before))
+    at = np.flatnonzero(~same)
+    if not at.size:
+        return None
+    dates = cells.dtype.kind != "f"
+    return {
+        "at": at.tolist(),
+        "values": [str(pd.Timestamp(date)) for date in earlier[at]] if dates else earlier[at].tolist(),
+        "plus_minus": half_before[at].tolist(),
+        "missed": np.flatnonzero(missed).tolist(),
+    }
 
 
 def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
@@ -519,6 +321,9 @@ def in_seconds(errors: Errors, timelines: Sequence[Timeline]) -> Errors:
         errors,
         **spreads,
         plus_minus=(np.asarray(errors.plus_minus) + rounding) * seconds,
+        plus_minus_before=None
+        if errors.plus_minus_before is None
+        else (np.asarray(errors.plus_minus_before) + rounding) * seconds,
         lower=(errors.lower + origins) * seconds,
         upper=(errors.upper + origins) * seconds,
     )

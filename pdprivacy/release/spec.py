@@ -30,7 +30,7 @@ from pdprivacy.ledger import Entry
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.request import MechanismName, Options, Request
+from pdprivacy.request import PROJECT, MechanismName, Options, Request
 from pdprivacy.statistic import BoundedStatistic, Part, Read, Statistic
 from pdprivacy.types import Labels
 
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 MAX_CELLS = 10**8
-DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1}
+DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1, "bounding": PROJECT}
 
 
 @dataclass(frozen=True, slots=True)

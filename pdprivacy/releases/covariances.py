@@ -17,7 +17,8 @@ from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions import Node, Transform, floats
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected, ProtectedFrame, transformed
-from pdprivacy.release.publish import Result, release_of
+from pdprivacy.release.publish import release_of
+from pdprivacy.release.results import Result
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,

@@ -17,7 +17,8 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.privacy import Confidential, Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Result, release_of
+from pdprivacy.release.publish import release_of
+from pdprivacy.release.results import Result
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,

@@ -17,7 +17,8 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Result, RiskOf, release_of
+from pdprivacy.release.publish import RiskOf, release_of
+from pdprivacy.release.results import Result
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,
@@ -205,8 +206,9 @@ def var(
     """Sample variances (divisor n - 1) of columns, nulls left out, values clamped to their bounds.
 
     With a public number of rows and no nulls: the variance itself, sensitivity R^2 / n. Else: noisy
-    sums of centred values and squares over a noisy count, a third of the share each. The noise may
-    make a small variance negative; it is returned as it is.
+    sums of centred values and squares over a noisy count, a third of the share each. By default a
+    number that the noise made negative is 0, and at most the largest possible variance is returned
+    (``bounding``).
 
     Returns a Series labelled by column. ``columns`` and ``split`` as in `sum`.
 

@@ -24,7 +24,7 @@ from pdprivacy.release.spec import Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import PLANNED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
-from pdprivacy.request import Bounding
+from pdprivacy.request import PROJECT, BoundingName
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
@@ -39,7 +39,7 @@ else:  # a plan makes them by name
 _GROUPS = 'private.dp.plan.groupby("region")'
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
-Boundings: TypeAlias = Bounding | Sequence[Bounding | None] | None
+Boundings: TypeAlias = BoundingName | Sequence[BoundingName | None] | None
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab", "nunique"}
 SQUARED = {"var", "std", "describe", "pooled_var"}
@@ -58,7 +58,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         facts: Protected | DeclaredGroups,
         *args: Any,
         epsilon: Levels,
-        bounding: Boundings = None,
+        bounding: Boundings = PROJECT,
         rows: int | None = None,
         at: float | None = None,
         **options: Any,
@@ -145,9 +145,9 @@ def _rows(protected: Protected, rows: Any) -> int:
 
 
 def _fits(name: str, value: Any, bounding: str | None) -> bool:
-    """Return whether a keyword suits a bounding: bounds need any, published calibration truncation."""
+    """Return whether a keyword suits a bounding: bounds need another, published calibration truncation."""
     if name == "bounds":
-        return bounding is not None
+        return bounding not in (None, PROJECT)
     published = name == "calibration" and isinstance(value, str) and value == "published"
     return not published or bounding == "truncated"
 

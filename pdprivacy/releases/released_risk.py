@@ -24,7 +24,7 @@ from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.postprocess import hierarchy
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Result
+from pdprivacy.release.results import Result
 from pdprivacy.release.spec import Call, Price
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import Bounding, Request

@@ -19,7 +19,8 @@ from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import LEVEL, attach, dated, public_rows, side_by_side, timelines_of
+from pdprivacy.release.publish import attach, dated, public_rows, side_by_side, timelines_of
+from pdprivacy.release.results import LEVEL
 from pdprivacy.release.spec import (
     MAX_CELLS,
     AnswerLabels,

@@ -18,7 +18,8 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import Errors, Result, release_of
+from pdprivacy.release.publish import release_of
+from pdprivacy.release.results import Errors, Result
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,

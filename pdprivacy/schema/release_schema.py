@@ -196,6 +196,8 @@ def _of_column(bounds: Any, position: int) -> Any:
     """The bounds of a column: one pair for all, or one of each number."""
     if bounds is None or not isinstance(bounds[0], list):
         return bounds
+    if not isinstance(bounds[0][0], list):  # the same in all rows
+        return bounds[position]
     return [row[position] for row in bounds]
 
 

@@ -216,7 +216,8 @@ class View:
     def mechanism(self) -> str:
         """The mechanism, and how it was options for."""
         facts = self.facts
-        options = [("calibration", facts.calibration), ("bounding", facts.bounding)]
+        bounding = None if facts.bounding == metadata.PROJECT else facts.bounding
+        options = [("calibration", facts.calibration), ("bounding", bounding)]
         options.append(("constraint", facts.constraint))
         texts = [f"{name} {value}" for name, value in options if value is not None]
         return ", ".join([mechanism_text(str(facts.mechanism), facts.p), *texts])
@@ -391,10 +392,28 @@ class View:
         return text
 
     @property
+    def projected(self) -> str:
+        """The numbers that a projection moved; empty if there is none."""
+        projection = self.facts.projection
+        if projection is None:
+            return ""
+        at = projection["at"]
+        cells = self.released.to_numpy().ravel()[at].tolist()
+        if self.dates:
+            cells = [str(pd.Timestamp(cell)) for cell in self.released.to_numpy().ravel()[at]]
+        moved = sum(cell != before for cell, before in zip(cells, projection["values"], strict=True))
+        if not moved:
+            return ""
+        text = f"{moved:,} of {self.released.size:,} moved to the nearest possible number"
+        if missed := len(projection["missed"]):
+            text += f", {missed:,} of them with the whole interval"
+        return f"{text}; released.dp.unprojected() returns the numbers before"
+
+    @property
     def bias(self) -> str:
-        """The bias by bounding; empty without bounding."""
+        """The bias by bounding; empty without bounding, or where a projection hardly biases any number."""
         error = self.facts.error
-        if self.facts.bounding is None:
+        if self.facts.bounding is None or not (self.facts.bounding != metadata.PROJECT or self._biased):
             return ""
         if "note" in error:
             return str(error["note"])
@@ -405,6 +424,15 @@ class View:
         text += " if the true numbers are the released ones"
         most = self._largest(worst.get("bias")) if isinstance(worst, Mapping) else None
         return text if most is None else f"{text}; at most {most} for any data"
+
+    @property
+    def _biased(self) -> bool:
+        """Whether a bias is more than a hundredth of the standard error of its number."""
+        shape, error = self.released.shape, self.facts.error
+        if error.get("bias") is None:
+            return "note" in error
+        biases, errors = (self.facts.error_of_each(name, shape) for name in ("bias", "standard_error"))
+        return bool((np.abs(biases) > errors / 100).any())
 
     def _largest(self, numbers: Any) -> str | None:
         """Format the largest size of several numbers; None if none is known."""
@@ -453,6 +481,7 @@ class View:
             ("mechanism", self.mechanism),
             ("neighbors", neighbors_text(facts.neighbors, facts.unit)),
             ("budget", self.budget),
+            ("projected", self.projected),
             ("bias", self.bias),
             ("risk", self.risk),
             ("releases", f"{facts.releases}, which share the cost" if facts.releases > 1 else ""),

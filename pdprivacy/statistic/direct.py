@@ -24,6 +24,7 @@ from pdprivacy.statistic.interface import (
     Scope,
     Statistic,
     answer_of_parts,
+    bounds_of,
     grouped,
     groups_of,
     matrix_bounds,
@@ -133,6 +134,13 @@ class Direct(Statistic):
         if self.kind == "cov":
             return None
         return tuple(q.center if self.kind == "mean" else 0.0 for q in self.quantities)
+
+    @property
+    def limits(self) -> tuple[Any, Any] | None:
+        if self.kind == "mean":
+            return bounds_of(self.quantities)
+        largest = np.array([float(self._largest(quantity)) for quantity in self.quantities])
+        return None if self.kind == "cov" else (np.zeros(len(largest)), largest)
 
     @property
     def reads(self) -> tuple[Read, ...]:

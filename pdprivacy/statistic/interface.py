@@ -458,6 +458,9 @@ class Statistic(Protocol):
     noisy number (of the only part, or of the part at its place on the last axis); None where released numbers
     are computed from several parts.
     ``ends``: public bounds of the released numbers, for all or per column, infinite without a bound.
+    ``limits``: the bounds that released numbers are projected onto, infinite for counts and sums, because
+    biases would add up in their totals; None where no number has any. They are certain, so they do not follow
+    from noisy parts.
     ``reads``: the reads of the table. ``exact`` returns the whole numbers of the parts from their answers,
     and ``finish`` returns the answer from the noisy parts.
     """
@@ -474,6 +477,10 @@ class Statistic(Protocol):
     def ends(self) -> tuple[Any, Any]:
         offsets = self.offsets
         return (-math.inf, math.inf) if offsets is None else ends_of_parts(self.parts, offsets)
+
+    @property
+    def limits(self) -> tuple[Any, Any] | None:
+        return None
 
     @property
     def reads(self) -> tuple[Read, ...]: ...

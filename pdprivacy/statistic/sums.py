@@ -206,6 +206,13 @@ class Covariance(Statistic):
         return (-math.inf, math.inf) if self.matrix else (np.zeros(size), np.full(size, math.inf))
 
     @property
+    def limits(self) -> tuple[Any, Any] | None:
+        # the largest (pooled) variance of J groups has J + 1 records
+        groups = groups_of(self.keys, self.method)
+        largest = np.array([(q.upper - q.lower) ** 2 for q in self.quantities]) / 4 * (groups + 1)
+        return None if self.matrix else (np.zeros(len(largest)), largest)
+
+    @property
     def reads(self) -> tuple[Read, ...]:
         return (grouped(self.quantities, self.keys, self.method),)
 
@@ -489,6 +496,14 @@ class Moments(Statistic):
                 most = largest_variance(q.upper - q.lower, 2.0)
                 ends[:, position] = 0.0, math.sqrt(most) if kind == "std" else most
         return ends[0], ends[1]
+
+    @property
+    def limits(self) -> tuple[Any, Any] | None:
+        summed = np.array([kind in ("count", "sum") for _, kind in self.layout.numbers])
+        if summed.all():
+            return None
+        lower, upper = self.ends
+        return np.where(summed, -math.inf, lower), np.where(summed, math.inf, upper)
 
     @property
     def reads(self) -> tuple[Read, ...]:

@@ -130,6 +130,10 @@ class Weighted(Statistic):
         return super().ends if self.kind == "sum" else bounds_of(self.quantities)
 
     @property
+    def limits(self) -> tuple[Any, Any] | None:
+        return None if self.kind == "sum" else bounds_of(self.quantities)
+
+    @property
     def reads(self) -> tuple[Read, ...]:
         return tuple(grouped((self.weight, q), self.keys) for q in self.quantities)
 

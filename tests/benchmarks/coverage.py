@@ -29,7 +29,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     for (name, neighbors), group in rows.groupby(["release", "neighbors"], sort=False):
         stated = group.dropna(subset="coverage")
         line = {"release": name, "neighbors": neighbors}
-        for bounding in ("none", "clamp", "truncated"):
+        for bounding in ("none", "project", "clamp", "truncated"):
             values = stated.loc[stated["bounding"] == bounding, "coverage"]
             line[bounding] = f"{values.mean():.3f} ({values.min():.3f})" if len(values) else ""
         lowest = stated.loc[stated["coverage"].idxmin()]

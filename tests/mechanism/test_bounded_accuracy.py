@@ -23,7 +23,7 @@ from scipy import integrate, stats
 import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import DeclarationWarning
-from pdprivacy.release.publish import Result
+from pdprivacy.release.results import Result
 from tests.support.statistics import accepts, accepts_only
 
 pytestmark = pytest.mark.full

@@ -1095,7 +1095,7 @@ def test_clamped_releases_are_unbounded_ones_clamped(name, law):
         if met and seed >= 6:
             break
         options = {"epsilon": 0.05, "rng": seed, **LAWS[law]}
-        plain = call(private_of(scope).dp, **options)
+        plain = call(private_of(scope).dp, bounding=None, **options)
         clamped = call(private_of(scope).dp, bounding="clamp", **options)
         expected = np.clip(plain.to_numpy(), low, high)
         met += int((expected != plain.to_numpy()).sum())
@@ -1214,7 +1214,7 @@ def test_stated_errors_of_whole_counts_are_sums(scope, bounding):
 
 
 def test_no_bounding_states_no_errors_of_bounding():
-    stored = private_of("replace_one").dp.mean("x", epsilon=1).attrs["dp"]
+    stored = private_of("replace_one").dp.mean("x", epsilon=1, bounding=None).attrs["dp"]
     assert set(stored["error"]) == {"level", "standard_error", "plus_minus"}
     assert stored["bounding"] is None
     assert stored["bounds"] is None

@@ -181,7 +181,7 @@ def test_a_plan_has_a_row_per_choice_and_per_number():
     assert plan.index.tolist() == [(0.5, "none"), (0.5, "truncated"), (2.0, "none"), (2.0, "truncated")]
     assert plan.index.names == ["epsilon", "bounding"]
     several = dp.plan.mean(["x", "y"], epsilon=0.5)
-    assert [label[:2] for label in several.index] == [(0.5, "none")] * 2
+    assert [label[:2] for label in several.index] == [(0.5, "project")] * 2
     assert several.index.get_level_values(2).tolist() == ["x", "y"]
     table = dp.plan.crosstab("g", "b", epsilon=0.5)
     assert table.index.names == ["epsilon", "bounding"]
@@ -361,7 +361,7 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
 
     with (
         mock.patch("pdprivacy.release.publish.published", numbers),
-        mock.patch("pdprivacy.release.publish.Result.errors"),
+        mock.patch("pdprivacy.release.results.Result.errors"),
     ):
         return getattr(dp, args[0])(
             *args[1:], epsilon=epsilon * number, delta=Fraction(delta) * number, releases=number, **options

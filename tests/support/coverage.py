@@ -18,7 +18,7 @@ from pdprivacy.domain import Column, Domain
 
 LEVEL = 0.95
 EPSILONS = (0.1, 1.0, 10.0)
-BOUNDINGS = (None, "clamp", "truncated")
+BOUNDINGS = (None, "project", "clamp", "truncated")
 MECHANISMS: dict[str, dict[str, Any]] = {
     "laplace": {"mechanism": "laplace"},
     "gaussian": {"mechanism": "gaussian", "delta": 1e-6},

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy import errors
+from pdprivacy import errors, metadata, projection
 from tests.support import spark
 from tests.support.oracle_cases import CASES, FAMILIES, Case
 from tests.support.oracle_frames import ENGINES, available, frame_of, protected
@@ -138,7 +138,9 @@ def _log(value: Fraction) -> float:
 
 
 def answer(result: Any) -> Iterator[str]:
-    """Shape, labels, types and values of what came out, when all noise was left out."""
+    """Shape, labels, types and values of what came out, when all noise was left out, before a projection."""
+    if isinstance(result, pd.DataFrame | pd.Series) and metadata.recognized(result).what == "release":
+        result = projection.unprojected(result)
     if isinstance(result, pd.DataFrame):
         kinds = " ".join(kind(item) for item in result.dtypes)
         yield f"= frame of {labels(result.columns)} ({kinds}) by {labels(result.index)}"

@@ -206,7 +206,12 @@ def _write(canvas: Canvas, placed: Sequence[tuple[SpentBar, float]], spent: Spen
 
 # ---------------------------------------------------------------- plans
 
-STYLES = {"none": ("black", "-", "o"), "clamp": ("#0072B2", "--", "s"), "truncated": ("#D55E00", "-.", "^")}
+STYLES = {
+    "none": ("black", "-", "o"),
+    "project": ("#E69F00", ":", "D"),
+    "clamp": ("#0072B2", "--", "s"),
+    "truncated": ("#D55E00", "-.", "^"),
+}
 ERRORS = {1: "root mean squared error", 2: "bias"}  # by their place beside epsilon
 MOST_NUMBERS = 4  # that differ, each with axes of its own
 LEAST = 62.0  # points of height that axes need
@@ -248,7 +253,9 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
         raise _altered(requirement) from None
     kinds = plan.index.get_level_values(1)
     if not len(plan) or not (np.isfinite(epsilon) & (epsilon > 0)).all() or not set(kinds) <= set(STYLES):
-        raise _altered("epsilon must be positive, and bounding one of 'none', 'clamp', 'truncated'")
+        raise _altered(
+            "epsilon must be positive, and bounding one of 'none', 'project', 'clamp', 'truncated'"
+        )
     labels = [label[2:] for label in plan.index]
     rows = pd.Series(range(len(plan))).groupby(pd.factorize(pd.Series(labels, dtype=object))[0])
     curves: dict[bytes, tuple[str, int, dict[str, tuple[Floats, Floats, Floats]]]] = {}

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError, NoPictureError
-from pdprivacy.metadata import Metadata, Released
+from pdprivacy.metadata import PROJECT, Metadata, Released
 from pdprivacy.show import numbers
 from pdprivacy.show.numbers import printable
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
@@ -128,6 +128,12 @@ class Cube:
         pairs = zip(self.values[at].flat, self.half[at].flat, strict=True)
         return [self.text(value, half, error) for value, half in pairs]
 
+    @property
+    def _biases(self) -> bool:
+        """Whether a bounding moved the numbers, or bent their noise."""
+        facts = self.view.facts
+        return facts.bounding is not None and (facts.bounding != PROJECT or bool(self.view.projected))
+
     def notes(self, noise: str) -> list[str]:
         """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
         facts = self.view.facts
@@ -136,7 +142,7 @@ class Cube:
             f"{self.view.cost}, {mechanism_text(facts.mechanism, facts.p)}{together}",
             self.view.records,
             noise,
-            f"bounding {facts.bounding!r} biases numbers near their bounds" if facts.bounding else "",
+            f"bounding {facts.bounding!r} biases numbers near their bounds" if self._biases else "",
             f"errors are those before constraint={facts.constraint!r}" if facts.constraint else "",
             SEEDED if facts.seeded else "",
         ]

@@ -563,7 +563,7 @@ def test_colours_are_those_of_okabe_and_ito_and_differ_in_grey():
     assert {count_plots.FILL, count_plots.EDGE, charts.COLOUR, charts.BOUND} <= okabe_ito
     shades = [luminance(to_rgb(colour)) for colour, _, _ in budget_plots.STYLES.values()]
     assert min(abs(shade - other) for index, shade in enumerate(shades) for other in shades[:index]) > 0.05
-    assert len({(dashes, marker) for _, dashes, marker in budget_plots.STYLES.values()}) == 3
+    assert len({(dashes, marker) for _, dashes, marker in budget_plots.STYLES.values()}) == 4
     assert luminance(to_rgb(count_plots.FILL)) - luminance(to_rgb(count_plots.EDGE)) > 0.2
 
 

@@ -1,0 +1,264 @@
+"""Numbers that are projected onto what is possible, in `results`, and the numbers before."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy.domain import Column, Domain
+from pdprivacy.errors import MetadataError, ParameterError
+from pdprivacy.request import Request
+
+DOMAIN = Domain(
+    (
+        Column("x", "float", lower=0, upper=10),
+        Column("y", "float", lower=-5, upper=5),
+        Column("w", "float", lower=0.5, upper=2),
+        Column("g", "category", categories=("a", "b", "c")),
+        Column("b", "boolean"),
+    )
+)
+RNG = np.random.default_rng(11)
+ROWS = 40
+FRAME = pd.DataFrame(
+    {
+        "x": RNG.beta(1, 30, ROWS) * 10,
+        "y": RNG.uniform(-5, 5, ROWS),
+        "w": RNG.uniform(0.5, 2, ROWS),
+        "g": RNG.choice(["a", "b"], ROWS),  # and none is in the last group
+        "b": np.arange(ROWS) < 2,
+    }
+)
+GROUPS = pd.Index(["a", "b", "c"], name="g")
+
+
+def protected(neighbors="add_remove"):
+    return pdprivacy.protect(FRAME, DOMAIN, epsilon=10**9, neighbors=neighbors)
+
+
+def by_group(how):
+    return getattr(FRAME.groupby("g")[["x", "y"]], how)().reindex(GROUPS)
+
+
+CALLS = {
+    "mean": (lambda dp, **o: dp.mean(["x", "y"], **o), lambda: FRAME[["x", "y"]].mean()),
+    "weighted mean": (
+        lambda dp, **o: dp.mean("x", weights="w", **o),
+        lambda: pd.Series({"x": np.average(FRAME["x"], weights=FRAME["w"])}),
+    ),
+    "proportion": (lambda dp, **o: dp.proportion("b", **o), lambda: pd.Series([FRAME["b"].mean()])),
+    "var": (lambda dp, **o: dp.var(["x", "y"], **o), lambda: FRAME[["x", "y"]].var()),
+    "std": (lambda dp, **o: dp.std(["x", "y"], **o), lambda: FRAME[["x", "y"]].std()),
+    "describe": (
+        lambda dp, **o: dp.describe(["x", "y"], **o),
+        lambda: FRAME[["x", "y"]].describe().loc[["count", "mean", "std"]],
+    ),
+    "pooled_var": (
+        lambda dp, **o: dp.pooled_var(["x", "y"], by="g", **o),
+        lambda: (FRAME[["x", "y"]] - FRAME.groupby("g")[["x", "y"]].transform("mean")).pow(2).sum() / 37,
+    ),
+    "group means": (lambda dp, **o: dp.groupby("g").mean(["x", "y"], **o), lambda: by_group("mean")),
+    "group variances": (lambda dp, **o: dp.groupby("g").var(["x", "y"], **o), lambda: by_group("var")),
+}
+LIMITS = {
+    # a mean within the bounds, a share of all; a variance is at most R^2 / 2, that of two records
+    "mean": ([0, -5], [10, 5]), "weighted mean": (0, 10), "proportion": (0, 1),
+    "var": ([0, 0], [50, 50]), "std": (0, 50**0.5),
+    "describe": ([[-np.inf] * 2, [0, -5], [0, 0]], [[np.inf] * 2, [10, 5], [50**0.5] * 2]),
+    "pooled_var": (0, 100),  # of three groups R^2 (3 + 1) / 4, that of four records in one of them
+    "group means": ([0, -5], [10, 5]), "group variances": (0, 50),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_no_number_moves_away_from_the_truth_or_beyond_its_limits(name, neighbors):
+    call, truth = CALLS[name]
+    exact, draws = np.asarray(truth(), float), 40
+    released = call(protected(neighbors).dp, epsilon=0.1 * draws, releases=draws, rng=1)
+    sides = [
+        released,
+        released.dp.unprojected(),
+        *released.dp.metadata.bounds_of_each("bounds", released.shape),
+    ]
+    # one release after the other
+    values, before, least, most = (
+        np.asarray(side).reshape(len(side), draws, -1).swapaxes(0, 1).reshape(draws, *exact.shape)
+        for side in sides
+    )
+    lower, upper = (np.array(end) for end in LIMITS[name])
+    assert ((values >= lower - 1e-12) & (values <= upper + 1e-12)).all()
+    known = np.broadcast_to(np.isfinite(exact), values.shape)  # an empty group has no mean
+    assert (np.abs(values - exact)[known] <= np.abs(before - exact)[known] + 1e-9).all()
+    outside = (before < least) | (before > most)
+    assert (values == before)[~outside].all()
+    assert outside.any()
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("releases", [1, 3])
+def test_the_numbers_before_are_those_of_no_bounding_bit_for_bit(name, releases):
+    call, _ = CALLS[name]
+    for seed in range(3):
+        options = {"epsilon": 0.5, "rng": seed, "releases": releases}
+        projected, plain = (
+            call(protected().dp, **options, **bounding) for bounding in ({}, {"bounding": None})
+        )
+        before = projected.dp.unprojected()
+        assert before.dp.verify()
+        assert before.equals(plain)
+        facts, other = before.dp.metadata.to_dict(), plain.dp.metadata.to_dict()
+        facts.pop("budget"), other.pop("budget")
+        assert facts == other
+        json.dumps(projected.attrs["dp"], allow_nan=False)
+        for field in ("scale", "sensitivity", "epsilon", "split"):
+            assert getattr(projected.dp.metadata, field) == facts[field]
+
+
+@pytest.mark.parametrize("name", ["mean", "proportion", "group means", "weighted mean"])
+def test_combine_takes_the_numbers_before(name):
+    call, _ = CALLS[name]
+    for options in ({}, {"releases": 4}):
+        estimates = [
+            pdprivacy.combine(call(protected().dp, epsilon=0.3, rng=5, **options, **bounding), within=0)
+            for bounding in ({}, {"bounding": None})
+        ]
+        assert estimates[0].equals(estimates[1])
+
+
+def test_the_mean_of_projected_shares_is_biased_and_that_of_the_shares_before_is_not():
+    rows, groups = 50, 100
+    names = tuple(f"group {number}" for number in range(groups))
+    labels = np.repeat(names, rows)
+    frame = pd.DataFrame({"g": labels, "b": np.tile(np.arange(rows) < 1, groups)})  # a share of 0.02 each
+    domain = Domain((Column("g", "category", categories=names), Column("b", "boolean")))
+    private = pdprivacy.protect(frame, domain, epsilon=10**6)
+    projected, before = [], []
+    for seed in range(20):
+        shares = private.dp.groupby("g").proportion("b", epsilon=0.5, rng=seed)
+        projected.append(shares.to_numpy().mean())
+        before.append(shares.dp.unprojected().to_numpy().mean())
+    error = np.std(before) / np.sqrt(20)
+    assert abs(np.mean(before) - 0.02) < 4 * error + 0.002  # a ratio of noisy numbers has a little bias
+    assert np.mean(projected) > 0.03
+
+
+def test_counts_and_sums_stay_and_say_so():
+    private = protected()
+    for released in (
+        private.dp.count(epsilon=0.01, rng=2),
+        private.dp.sum(["x", "y"], epsilon=0.01, rng=2),
+        private.dp.value_counts("g", epsilon=0.01, rng=2),
+        private.dp.crosstab("g", "b", normalize=True, epsilon=0.01, rng=2),
+    ):
+        facts = released.dp.metadata
+        assert (facts.bounding, facts.bounds, facts.projection) == (None, None, None)
+        assert "bias" not in facts.error
+        assert released.to_numpy().min() < 0
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")  # the data end at a bound
+def test_an_interval_ends_at_the_limits_and_one_beyond_them_is_the_limit():
+    domain = Domain((Column("x", "float", lower=0, upper=10),))
+    private = pdprivacy.protect(
+        pd.DataFrame({"x": [0.0] * 10}), domain, epsilon=10**9, neighbors="replace_one"
+    )
+    missed = cut = 0
+    for seed in range(100):
+        mean = private.dp.mean("x", epsilon=1, rng=seed)
+        facts, before = mean.dp.metadata, mean.dp.unprojected()
+        lower, upper = mean.dp.interval()[["lower", "upper"]].iloc[0]
+        half = before.dp.metadata.error["plus_minus"]
+        ends = before.iloc[0] - half, before.iloc[0] + half
+        if ends[1] < 0:
+            missed += 1
+            assert (lower, upper, facts.projection["missed"]) == (0, 0, [0])
+            assert "whole interval" in repr(mean.dp)
+        else:
+            assert (lower, upper) == pytest.approx((max(ends[0], 0), min(ends[1], 10)))
+            assert facts.projection is None or facts.projection["missed"] == []
+            cut += lower > ends[0]
+    # the noise is beyond its 95 % margin at one side in 2.5 % of draws: 2.5 of 100
+    assert 0 < missed <= 10
+    assert cut > 25
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")
+def test_bias_and_error_are_those_of_a_clamped_number():
+    """For Laplace noise of scale b around s at the lower bound: E max(noise, 0) = b / 2, E max^2 = b^2."""
+    domain = Domain((Column("x", "float", lower=0, upper=1000),))
+    private = pdprivacy.protect(
+        pd.DataFrame({"x": [0.0] * 100}), domain, epsilon=10**9, neighbors="replace_one"
+    )
+    mean = next(
+        mean
+        for seed in range(50)
+        if (mean := private.dp.mean("x", epsilon=10, rng=seed)).dp.unprojected().iloc[0] < 0
+    )
+    b, error = mean.dp.metadata.scale, mean.dp.metadata.error
+    assert (error["bias"], error["rmse"]) == pytest.approx((b / 2, b), rel=1e-6)
+    assert error["worst_case"]["bias"] == pytest.approx(b / 2, rel=1e-3)
+    assert "bias" in repr(mean.dp)
+
+
+def test_displays_show_the_possible_number_and_say_that_it_was_moved():
+    private = protected()
+    moved = next(
+        mean
+        for seed in range(50)
+        if (mean := private.dp.mean("x", epsilon=0.05, rng=seed)).dp.unprojected().iloc[0] < 0
+    )
+    text = repr(moved.dp)
+    assert "1 of 1 moved to the nearest possible number" in text
+    assert "unprojected()" in text
+    assert "projected" not in repr(private.dp.mean("x", epsilon=10**6, rng=1).dp)
+
+
+def test_files_keep_both(tmp_path):
+    table = protected().dp.groupby("g").var(["x", "y"], epsilon=0.1, rng=3)
+    table.dp.save(tmp_path / "table.json")
+    again = pdprivacy.read_release(tmp_path / "table.json")
+    assert again.dp.unprojected().equals(table.dp.unprojected())
+    assert not again.equals(again.dp.unprojected())
+
+
+def test_means_of_dates_are_projected_too():
+    frame = pd.DataFrame({"when": pd.to_datetime(["2020-01-02"] * 40)})
+    private = pdprivacy.protect(frame, schema_of_dates(), epsilon=10**9)
+    first, last = pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31")
+    moved = 0
+    for seed in range(20):
+        mean = private.dp.mean("when", epsilon=0.2, rng=seed)
+        interval, before = mean.dp.interval(), mean.dp.unprojected()
+        assert first <= interval["lower"].iloc[0] <= mean.iloc[0] <= interval["upper"].iloc[0] <= last
+        moved += before.iloc[0] < first
+        plain = private.dp.mean("when", epsilon=0.2, rng=seed, bounding=None)
+        assert before.equals(plain)
+    assert moved
+
+
+def schema_of_dates():
+    import pandera.pandas as pa
+
+    within = pa.Check.in_range(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31"))
+    return pa.DataFrameSchema({"when": pa.Column("datetime64[ns]", within, metadata={"dp": {}})})
+
+
+def test_a_projection_is_no_property_of_the_noise():
+    request = Request(1, mechanism="laplace", bounding="project")
+    assert request.bounding is None
+    assert request.projects
+    assert request.with_cost(Request(2, mechanism="laplace").cost).projects
+    with pytest.raises(ParameterError, match="'bounding' must be one of 'truncated', 'clamp', 'project'"):
+        protected().dp.mean("x", epsilon=1, bounding="projected")
+    with pytest.raises(ParameterError, match="'bounds' need a 'bounding'"):
+        protected().dp.mean("x", epsilon=1, bounds=(0, 5))
+
+
+def test_a_changed_release_has_no_numbers_before():
+    with pytest.raises(MetadataError, match="before the projection are not known"):
+        (protected().dp.mean("x", epsilon=0.1) + 1).dp.unprojected()
