@@ -346,7 +346,7 @@ def entry_of(row: Row, terms: Terms) -> Entry:
         time, sound = time_of(body["time"]), all(type(body[name]) is kind for name, kind in FIELDS.items())
         ((event, count),) = from_json([body["loss"]])
         epsilon, delta = map(_fraction, body["asked"])
-        spent = Spent(*map(_fraction, body["spent"]))
+        spent = Spent._make(map(_fraction, body["spent"]))
         requested = ((event.loss, count),)
         counted = requested if "counted" not in body else _losses_of(body["counted"])
         events = [(event, count)] if "events" not in body else from_json(body["events"])
