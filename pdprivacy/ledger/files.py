@@ -30,6 +30,9 @@ FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, U
 NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 """The errors of a file of another user, or on a read-only disk."""
 
+MOST_OPEN = 5
+"""The files that a transaction opens: lock file, database, journal, its folder, and a file to store."""
+
 LONGEST_PAUSE, CROWDED = 0.002, 0.05  # seconds
 SMALLEST = 512  # bytes of a database, at least
 
@@ -127,6 +130,8 @@ class LedgerFiles:
         if isinstance(error, OSError):
             name, reason = errno.errorcode.get(error.errno or 0, ""), REASONS["IOERR"]
         code = name.partition("_")[0]
+        if code == "CANTOPEN" and _lacks_descriptors():
+            code = "EMFILE"
         fact, hint = next((texts for names, texts in REASONS.items() if code in names.split()), reason)
         return self.refused(f"cannot be used: {fact}", hint)
 
@@ -257,6 +262,20 @@ class LedgerFiles:
                 NOTHING,
             )
         return True
+
+
+def _lacks_descriptors() -> bool:
+    """Return whether this process may not open as many files as a transaction does."""
+    opened: list[int] = []
+    try:
+        while len(opened) < MOST_OPEN:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return False
 
 
 def _is_used(path: str) -> bool:

@@ -34,8 +34,8 @@ _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt"
 _SPECIAL = set('/\\:*?"<>|')
 
 
-def check_file_name(name: Any, argument: str) -> str:
-    """Return a name that is one file's on every system, in one spelling.
+def check_file_name(name: Any, argument: str, hint: str | None = None) -> str:
+    """Return a name that is one file's on every system, in one spelling; ``hint``: what to write instead.
 
     Raises ParameterError for a name with a separator or a reserved character, of a device, with a dot or
     space at an end, not printable, empty or too long.
@@ -43,14 +43,15 @@ def check_file_name(name: Any, argument: str) -> str:
     >>> check_file_name("2026-05", "release_id")
     '2026-05'
     """
-    plain = unicodedata.normalize("NFC", instance(name, str, argument, f'{argument}="2026-05".'))
+    hint = f'{argument}="2026-05".' if hint is None else hint
+    plain = unicodedata.normalize("NFC", instance(name, str, argument, hint))
     fits = 0 < len(plain.encode(errors="replace")) <= MOST_BYTES and plain.isprintable()
     device = plain.partition(".")[0].strip().lower() in _DEVICES
     if not fits or plain != plain.strip(" .") or device or _SPECIAL & set(plain):
         raise ParameterError(
             f"{argument!r} becomes the name of a file, and {got(name)} cannot be one: 1 to {MOST_BYTES} "
             'bytes, printable, none of / \\ : * ? " < > |, no dot or space at an end, no name of a device.',
-            f'{argument}="2026-05".',
+            hint,
         )
     return plain
 
@@ -96,15 +97,18 @@ class Folder:
                     disk.unlock(file)
 
     @contextmanager
-    def _writing(self, fate: str) -> Iterator[None]:
-        """Turn an error of the system into a StepError; ``fate``: what has become of the charge."""
+    def _writing(self, fate: str, release_id: str = "the same release_id") -> Iterator[None]:
+        """Turn an error of the system into a StepError.
+
+        ``fate``: what has become of the charge. ``release_id``: that of a call that goes on.
+        """
         try:
             yield
         except OSError as error:
             raise StepError(
                 f"The folder {str(self.results.parent)!r} of the step cannot be written "
                 f"({reason(error)}). {fate}",
-                "make room or give the right to write there, and call again with the same release_id.",
+                f"make room or give the right to write there, and call again with {release_id}.",
             ) from error
 
     # ------------------------------------------------------------ the manifest
@@ -158,16 +162,19 @@ class Folder:
         """Return the path of a release that is stored here and not in the ledger."""
         return self.state / "releases" / f"{number}.parquet"
 
-    def keep(self, number: int, data: bytes, note: Json | None, fate: str) -> None:
+    def keep(
+        self, number: int, data: bytes, note: Json | None, fate: str, release_id: str = "the same release_id"
+    ) -> None:
         """Store a release here, whole or not at all, with a ``note`` if `kept` shall find it.
 
-        ``fate``: what has become of the charge, for the error where that fails.
+        ``fate``, ``release_id``: what has become of the charge, and which call goes on, for the error where
+        that fails.
         """
         path = self.release(number)
         files = {path: data}
         if note is not None:
             files[path.with_suffix(".json")] = json.dumps({**note, "digest": digest_of(data)}).encode()
-        with self._writing(fate):
+        with self._writing(fate, release_id):
             path.parent.mkdir(exist_ok=True)
             write(files)
 

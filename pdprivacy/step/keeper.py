@@ -50,6 +50,7 @@ ROOM = 4 * 2**20
 """The room on the disk of the ledger, in bytes, without which no release is paid for."""
 
 LOST = "The release was charged, and is lost: nobody has seen it, and it is not made again."
+ANEW = "another release_id, which is charged anew"
 STAYS = "No result was written; the releases that were made stay charged, and stored."
 RETURN = (
     'return {"age": private.dp.mean("age", epsilon=0.1)}, or one release, as it was released; call again '
@@ -227,7 +228,7 @@ class StepKeeper:
         try:
             self._budget.store_answer(release_id, data, self._request(call), risk)
         except (LedgerError, ParameterError):
-            self._folder.keep(number, data, {"call": call, "risk": risk}, LOST)
+            self._folder.keep(number, data, {"call": call, "risk": risk}, LOST, ANEW)
             try:
                 self._budget.answered(charge, risk)
             except LedgerError as error:
@@ -274,7 +275,7 @@ class StepKeeper:
         for number, (name, returned) in enumerate(named.items(), 1):
             kept, fault = self._stored_release_of(returned)
             if kept is not None:  # only then may the name be shown
-                plain = check_file_name(name, "the name of a result")
+                plain = check_file_name(name, "the name of a result", RETURN)
                 if plain.casefold() not in map(str.casefold, stored_releases) and kept.number not in numbers:
                     stored_releases[plain] = kept
                     numbers.add(kept.number)

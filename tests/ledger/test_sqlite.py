@@ -7,6 +7,7 @@ import gc
 import json
 import multiprocessing
 import os
+import resource
 import select
 import shutil
 import signal
@@ -566,3 +567,29 @@ def test_a_suspended_writer_keeps_others_waiting(path):
     timer.join()
     child.value()
     assert texts(path) == ["before", "suspended", "waited"]
+
+
+def test_too_few_file_descriptors_are_not_reported_as_missing_rights(path):
+    """A process may open so many files more: too few for a transaction, whichever of them it opens last."""
+    budget = Ledger(path).open("survey", Pure(1))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors = [os.open(os.devnull, os.O_RDONLY)]
+    texts = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors[0] + 20, before[1]))
+        with suppress(OSError):
+            while True:
+                descriptors.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(6):
+            try:
+                budget.charge(Pure("0.1"), "count")
+            except LedgerError as error:
+                texts.append(str(error))
+            os.close(descriptors.pop())
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(texts) >= 2
+    assert all("too many files are open" in text for text in texts), texts
+    budget.charge(Pure("0.1"), "count")

@@ -893,8 +893,9 @@ def test_names_that_are_no_files_are_refused(pipeline, ages, name):
     def body(private):
         return {name: private.dp.mean("age", epsilon=0.5)}
 
-    with pytest.raises(ParameterError, match="'the name of a result'"):
+    with pytest.raises(ParameterError, match="'the name of a result'") as caught:
         pipeline.step(body)(ages, release_id="a")
+    assert caught.value.hint.startswith('return {"age": private.dp.mean("age", epsilon=0.1)}')
     assert not (pipeline.to / "a").exists()
     if name is None:
         return
@@ -1321,8 +1322,9 @@ def test_releases_that_cannot_be_stored_are_reported_as_lost(pipeline, ages, mon
         )
         with pytest.raises(
             StepError, match=r"No space left on device\)\. The release was charged, and is lost"
-        ):
+        ) as caught:
             step(ages, release_id="a")
+    assert caught.value.hint.endswith("call again with another release_id, which is charged anew.")
     assert (pipeline.spent, pipeline.answered) == (0.8, [True, False])
     with pytest.raises(
         AlreadyCharged, match=r"'a/2' was charged before, and its answer is not stored"
