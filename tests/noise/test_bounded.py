@@ -87,6 +87,108 @@ def test_large_samples_have_the_truncated_law(scale, below, above):
     assert accepts(laplace_draws("few", scale, below, above, 20_000, seeded(4)), law)
 
 
+Law = dict[int, float]
+
+
+def added(*given: Law) -> Law:
+    """The sum of laws."""
+    total: Law = {}
+    for law in given:
+        for drawn, share in law.items():
+            total[drawn] = total.get(drawn, 0.0) + share
+    return total
+
+
+class OneDraw:
+    """A pool whose Laplace draw and whose uniform number are given."""
+
+    def __init__(self, z: int, value: int) -> None:
+        self.z, self.value = z, value
+
+    def laplace(self, t: int, s: int) -> int:
+        return self.z
+
+    def below(self, n: int) -> int:
+        assert n == 2**64
+        return self.value
+
+
+def ones_of_few(monkeypatch, scale: Fraction, below: int, above: int, places: list[int]) -> list[Law]:
+    """The law of one draw given each Laplace draw: its side changes at one value of the uniform number."""
+    ends = np.array([below]), np.array([above])
+    monkeypatch.setattr(laws, "heads", lambda odds, value, _: Fraction(value, 2**64) < share_of(odds))
+
+    def drawn(z: int, value: int) -> int:
+        monkeypatch.setattr(laws, "Pool", lambda _: OneDraw(z, value))
+        return int(laws._few_between(scale, *ends, SILENT)[0])
+
+    low, high = 0, 2**64 - 1  # of a draw beyond the upper bound, or else beyond the lower one
+    outside = above + 1 if above < UNBOUNDED else -below - 1
+    first = drawn(outside, low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if drawn(outside, middle) == first else (low, middle)
+    if high == 2**64 - 1 or low == 0:  # one side only
+        return [{drawn(z, low): 1.0} for z in places]
+    share = high / 2**64
+    return [added({drawn(z, low): share}, {drawn(z, high): 1 - share}) for z in places]
+
+
+def share_of(odds: choice.Odds) -> Fraction:
+    least, _, other, _ = odds(200)
+    return Fraction(least, least + other)
+
+
+def ones_of_many(monkeypatch, scale: Fraction, below: int, above: int, places: list[int]) -> list[Law]:
+    """The law of one draw given each Laplace draw: of both sides of its coin, if it has a coin."""
+
+    def drawn(z: int, side: bool) -> Law:
+        shares = []
+
+        def coin(probability, decide, bits):
+            share = float(probability[0])
+            shares.append(share if side else 1 - share)
+            return np.array([side if shares[0] else not side])
+
+        monkeypatch.setattr(laws, "lazy_coins", coin)
+        draws = np.array([z])
+        laws._fold(scale, draws, np.array([below]), np.array([above]), SILENT)
+        return {int(draws[0]): shares[0] if shares else float(side)}
+
+    return [added(drawn(z, side=True), drawn(z, side=False)) for z in places]
+
+
+SMALL = [
+    (scale, below, above)
+    for scale in (Fraction(1, 3), Fraction(5, 2))
+    for below, above in ((0, 0), (1, 0), (1, 1), (2, 1), (0, 6), (9, 2))
+]
+OPEN = [(Fraction(3, 2), 0, UNBOUNDED), (Fraction(2), UNBOUNDED, 1), (Fraction(1), 2, UNBOUNDED)]
+
+
+@pytest.mark.parametrize("draws_of", [ones_of_few, ones_of_many])
+@pytest.mark.parametrize(("scale", "below", "above"), SMALL + OPEN, ids=str)
+def test_one_draw_has_the_truncated_law_to_twelve_digits(monkeypatch, draws_of, scale, below, above):
+    """By its law given each Laplace draw, which double precision weighs."""
+    far = math.ceil(30 * scale) + 12
+    places = np.arange(-far, far + 1)
+    weights = np.exp(-np.abs(places) / float(scale))
+    weights /= weights.sum()
+    drawn = added(
+        *(
+            {z: weight * share for z, share in law.items()}
+            for law, weight in zip(
+                draws_of(monkeypatch, scale, below, above, places.tolist()), weights.tolist(), strict=True
+            )
+        )
+    )
+    inside = places[(places >= -below) & (places <= above)]
+    law = np.exp(-np.abs(inside) / float(scale))
+    assert {z for z, weight in drawn.items() if weight > 0} <= set(inside.tolist())
+    actual = np.array([drawn.get(z, 0.0) for z in inside.tolist()])
+    assert np.abs(actual - law / law.sum()).max() < 1e-12
+
+
 def test_each_draw_has_its_own_bounds():
     n = 400_000
     lows, highs = np.array([0, 1, 4, 30, 0]), np.array([2, 6, 0, 30, UNBOUNDED])

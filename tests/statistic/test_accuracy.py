@@ -23,6 +23,7 @@ import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.errors import BudgetExceeded, DeclarationWarning
 from pdprivacy.statistic import Covariance, Direct, Moments, Noisy, Scope, quantity
+from pdprivacy.statistic.sums import product_interval
 from tests.support.statistics import accepts_only
 
 Z = 4.75
@@ -441,3 +442,23 @@ def test_intervals_of_variances_hold_what_rounding_moves():
     assert error["plus_minus"] / error["standard_error"] == pytest.approx(
         math.log(20) / math.sqrt(2), rel=1e-6
     )
+
+
+@pytest.mark.parametrize("offset", [-100.0, 8.0, 1000.0])
+@pytest.mark.parametrize("mean", [-7.5, 0.0, 7.5])
+def test_intervals_of_variances_and_covariances_move_with_no_offset(offset, mean):
+    """Bounds, sums and squares are centred, so that numbers with an offset give the same intervals."""
+    count = Noisy(np.array([12.0]), 2.0)
+    total, other = Noisy(np.array([12 * mean]), 20.0), Noisy(np.array([-12 * mean]), 30.0)
+    products = Noisy(np.array([12.0 * (mean**2 - 20)]), 150.0)
+
+    def ends(shift: float) -> list[list[float]]:
+        column = Column("x", "float", lower=shift - 8.0, upper=shift + 8.0)
+        number = quantity(column, "var", products=True)
+        assert (number.center, number.reach * number.grid) == (shift, 8.0)
+        variance = product_interval(0.9, count, [number], [total], products)
+        covariance = product_interval(0.9, count, [number, number], [total, other], products)
+        by_group = product_interval(0.9, count, [number], [total], products, per_group=True)
+        return [np.ravel(end).tolist() for end in (*variance, *covariance, *by_group)]
+
+    assert ends(offset) == ends(0.0)
