@@ -328,12 +328,16 @@ def is_list(value: Any) -> bool:
 
 
 def has_hash(value: object) -> bool:
-    """Return whether the value can be a key."""
+    """Return whether the value can be a key; a slice, which has a hash from Python 3.12 on, selects instead.
+
+    >>> has_hash("age"), has_hash(slice(1)), has_hash(("age", slice(None)))
+    (True, False, False)
+    """
     try:
         hash(value)
     except TypeError:
         return False
-    return True
+    return all(map(has_hash, value)) if isinstance(value, tuple) else not isinstance(value, slice)
 
 
 def is_encodable(text: str) -> bool:

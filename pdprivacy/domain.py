@@ -239,11 +239,9 @@ class Column(_Kept):
             raise DeclarationError(
                 f"'categories' of the boolean column {self.name!r} must be truth values (got {got(labels)})."
             )
-        try:
-            distinct = len(set(labels))
-        except TypeError:
-            raise DeclarationError(f"'categories' of column {self.name!r} must be hashable labels.") from None
-        if distinct < len(labels):
+        if not all(map(has_hash, labels)):
+            raise DeclarationError(f"'categories' of column {self.name!r} must be hashable labels.")
+        if len(set(labels)) < len(labels):
             raise DeclarationError(
                 f"'categories' of column {self.name!r} must be unique (got {got(labels)})."
             )

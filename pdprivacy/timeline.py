@@ -322,10 +322,10 @@ class Timeline:
 def _start(day: Any, freq: Freq) -> Any:
     """The first day of the period of a day."""
     if freq == "W":  # 1970-01-01 was a Thursday
-        return day - (day.astype(np.int64) + 3) % 7
+        return day - ((day.astype(np.int64) + 3) % 7).astype("timedelta64[D]")
     if freq == "Q":
         month = day.astype("datetime64[M]")
-        return (month - month.astype(np.int64) % 3).astype("datetime64[D]")
+        return (month - (month.astype(np.int64) % 3).astype("timedelta64[M]")).astype("datetime64[D]")
     return day.astype(f"datetime64[{freq}]").astype("datetime64[D]")
 
 
@@ -341,14 +341,15 @@ def _starts(first: Any, count: int, freq: Freq) -> Any:
     """The first days of so many periods."""
     steps = np.arange(count)
     if freq in ("D", "W"):
-        return first + steps * (7 if freq == "W" else 1)
-    return (first.astype("datetime64[M]") + steps * {"M": 1, "Q": 3, "Y": 12}[freq]).astype("datetime64[D]")
+        return first + (steps * (7 if freq == "W" else 1)).astype("timedelta64[D]")
+    months = (steps * {"M": 1, "Q": 3, "Y": 12}[freq]).astype("timedelta64[M]")
+    return (first.astype("datetime64[M]") + months).astype("datetime64[D]")
 
 
 def _names(starts: Any, freq: Freq) -> list[str]:
     """Periods as pandas names them."""
     if freq == "W":
-        return [f"{start}/{start + 6}" for start in starts]
+        return [f"{start}/{start + np.timedelta64(6, 'D')}" for start in starts]
     if freq == "Q":
         months = starts.astype("datetime64[M]")
         years = months.astype("datetime64[Y]")

@@ -13,6 +13,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, Pure, sensitivity
+from pdprivacy.checks import has_hash
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
 from pdprivacy.mechanism import Laplace
 from pdprivacy.privacy import rational
@@ -178,3 +179,17 @@ def test_what_is_registered_as_an_integer_and_is_none_is_no_number(value):
         ):
             pytest.fail(f"{name}: {call()!r}")
     assert private.dp.budget.spent == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("key", [slice(1), (slice(None), "age"), ("age", (slice(2), 1))], ids=repr)
+def test_slices_are_no_names_on_any_python(key):
+    """From Python 3.12 on they have a hash."""
+    private = pdprivacy.protect(FRAME, Domain((AGE, MEMBER)), epsilon=1)
+    assert not has_hash(key)
+    with pytest.raises(ParameterError, match="named by its label"):
+        Domain((AGE,))[key]
+    with pytest.raises(ParameterError, match="takes a column label or a list of labels"):
+        private.dp.mean([key], epsilon=0.1)
+    with pytest.raises(DeclarationError, match="must be hashable labels"):
+        Column("age", "category", categories=(key,))
+    assert key not in private.dp.domain

@@ -133,7 +133,7 @@ class ProtectedFrame(Opaque):
         mask = isinstance(key, list) and len(key) > 0 and all(isinstance(item, bool) for item in key)
         if isinstance(key, list) and not mask:
             return self.select(key)
-        if isinstance(key, slice) or not has_hash(key):
+        if not has_hash(key):
             raise ParameterError(
                 f"A protected frame takes a column, a list of columns or a condition (got {kind(key)}).",
                 Example('private["age"], private[["age"]], private[private["age"] >= 30].'),

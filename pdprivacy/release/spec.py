@@ -329,14 +329,12 @@ def columns_of(
         raise ParameterError(f"{method!r} needs at least one column.")
     if isinstance(columns, pd.Index) and not all(name in domain for name in names):
         raise DeclarationError(f"{method!r} got an Index that holds what is not declared for release.")
-    try:
-        different = set(names)
-    except TypeError:  # no label
+    if not all(map(has_hash, names)):
         raise ParameterError(
             f"{method!r} takes a column label or a list of labels.",
             EXAMPLES.get(method, Example('a label such as "age", not the cells of the column')),
-        ) from None
-    if len(different) < len(names):
+        )
+    if len(set(names)) < len(names):
         raise ParameterError(f"{method!r} got a column twice.")
     return tuple([domain[name] for name in names])
 

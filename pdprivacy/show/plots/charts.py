@@ -412,7 +412,7 @@ def _middles(labels: Sequence[str]) -> Floats:
     firsts = [re.sub(r"Q(\d)", lambda quarter: f"-{3 * int(quarter[1]) - 2:02}", label) for label in labels]
     starts = np.array([first.partition("/")[0] for first in firsts], dtype="datetime64[D]")
     length, unit = LENGTHS[len(labels[0])]
-    ends = starts.astype(f"datetime64[{unit}]") + length
+    ends = starts.astype(f"datetime64[{unit}]") + np.asarray(length, dtype=f"timedelta64[{unit}]")
     edges = [side.astype("datetime64[s]").astype(np.float64) for side in (starts, ends)]
     return (edges[0] + edges[1]) / 2
 
