@@ -21,12 +21,14 @@ from pdprivacy.checks import (
     finite,
     flag,
     has_hash,
+    instance,
     is_list,
     is_null,
     is_number,
     items,
     one_of,
     plain,
+    real,
 )
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
 from pdprivacy.hints import nearest
@@ -209,7 +211,8 @@ class Column(_Kept):
 
     def end_text(self, end: float | int) -> str:
         """Return a bound as a person writes it."""
-        return number_text(end) if self.timeline is None else self.timeline.text(end)
+        bound = real(end, "end") if not is_number(end) else end
+        return number_text(bound) if self.timeline is None else self.timeline.text(bound)
 
     def _items(self, values: Any, field: str) -> list[Any]:
         try:
@@ -547,7 +550,7 @@ class Domain:
         0
         """
         for column in columns:
-            self[column.name]
+            self[instance(column, Column, "column").name]
         new = {column.name: column for column in columns}
         return Domain(tuple(new.get(column.name, column) for column in self.columns))
 

@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.errors import MetadataError, PrivacyError, short_tracebacks
+from pdprivacy.checks import doubles, one_of
+from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, short_tracebacks
 from pdprivacy.exact import EXACT
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
@@ -160,6 +161,7 @@ class Metadata:
 
     def bounds_of_each(self, name: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
+        one_of(name, "name", ("bounds", "value_bounds"))
         stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
         try:
             pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
@@ -169,6 +171,9 @@ class Metadata:
 
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
+        values, half = doubles(values, "'values'"), doubles(half, "'half'")
+        if values.shape != half.shape:
+            raise ParameterError("'values' and 'half' must have the same shape.")
         low, high = self.bounds_of_each(
             "bounds" if self.bounding == PROJECT else "value_bounds", values.shape
         )

@@ -38,7 +38,7 @@ import sys
 from fractions import Fraction
 from typing import Literal, TypeAlias, TypeVar, get_args
 
-from pdprivacy.checks import builtin, flag, one_of, whole
+from pdprivacy.checks import builtin, flag, is_number, one_of, whole
 from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.exact import next_up
 from pdprivacy.privacy import Neighbors, Rational, positive, rational
@@ -235,7 +235,11 @@ def weighted_range(
     >>> sensitivity.sum(*sensitivity.weighted_range(-1.0, 2.0, 0.5, 3.0), neighbors="replace_one")
     9.0
     """
-    if not (-math.inf < lower <= upper < math.inf and 0 <= weight_lower <= weight_upper < math.inf):
+    ends = (lower, upper, weight_lower, weight_upper)
+    numbers = all(is_number(end) for end in ends)
+    if not (
+        numbers and -math.inf < lower <= upper < math.inf and 0 <= weight_lower <= weight_upper < math.inf
+    ):
         raise ParameterError(
             "Bounds must be finite and in order, and those of weights at least 0 "
             f"(got {got(lower)} and {got(upper)}, {got(weight_lower)} and {got(weight_upper)})."

@@ -384,6 +384,7 @@ TOPICS = {
         "oracle",
         "peers_benchmark",
         "planted_faults",
+        "public_calls",
         "typing",
     },
     "engine": {"ranks", "wide_integers"},

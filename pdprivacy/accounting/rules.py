@@ -376,7 +376,7 @@ class Rule:
     in_rho: ClassVar[bool] = True
     """Whether losses count by their rho, or squares, and not by the requested loss."""
 
-    def counted(self, requested: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
+    def _counted(self, requested: Loss, count: int, events: Events) -> Sequence[tuple[Loss, int]]:
         """Return the losses that the rule counts, with their counts: ``requested``, or the rhos of the noise.
 
         Raises BudgetError for events of a group, if the rule counts in rho, because their losses are summed.

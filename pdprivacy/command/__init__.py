@@ -28,7 +28,7 @@ from pdprivacy._version import __version__
 from pdprivacy.checks import check_name, printable
 from pdprivacy.command import declare
 from pdprivacy.disk import new_file
-from pdprivacy.errors import ParameterError, PrivacyError, TamperedLedgerError
+from pdprivacy.errors import ParameterError, PrivacyError, TamperedLedgerError, kind
 from pdprivacy.ledger import Ledger, files, store
 from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
@@ -90,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = () if arguments is None else arguments
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        raise ParameterError(f"'arguments' must be a list of texts (got {kind(arguments)}).")
     try:
         chosen = _parser().parse_args(arguments)
     except SystemExit as ended:  # argparse has written an error or the help

@@ -164,7 +164,7 @@ class Account:
         terms, cost, count, before = self.terms, charge.loss, charge.times, self.spent
         if charge.unit is not None and charge.unit is not terms.unit:
             terms.check_unit(charge.unit)
-        counted = terms.rule.counted(cost, count, charge.events)
+        counted = terms.rule._counted(cost, count, charge.events)
         spent = before
         for item, times in counted:
             spent = spent.add(item, times)

@@ -171,7 +171,7 @@ class _Walk:
         if not isinstance(parts, dict) or not parts.keys() <= {"counted", "events", "loss"}:
             raise altered(row)
         entry = entry_of(row, terms)
-        if entry.counted != terms.rule.counted(entry.loss, entry.count, entry.events):
+        if entry.counted != terms.rule._counted(entry.loss, entry.count, entry.events):
             raise altered(row)
         epsilon, delta, _ = entry.amounts
         sums = enumerate((*sums_with(Spent(), entry.counted), epsilon, delta))

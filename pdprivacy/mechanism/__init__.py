@@ -43,7 +43,7 @@ from pdprivacy.mechanism.generalized_gaussian import GeneralizedGaussian, genera
 from pdprivacy.mechanism.geometric import Geometric, truncated_geometric_scale
 from pdprivacy.mechanism.laplace import Laplace, truncated_laplace_loss, truncated_laplace_scale
 from pdprivacy.mechanism.staircase import Staircase
-from pdprivacy.mechanism.support import Bounding, Bounds
+from pdprivacy.mechanism.support import Bounding
 
 MechanismName: TypeAlias = Literal[
     "laplace", "gaussian", "generalized_gaussian", "geometric", "staircase", "discrete_gaussian"
@@ -51,13 +51,12 @@ MechanismName: TypeAlias = Literal[
 MECHANISMS: dict[str, type[Additive]] = {
     cls.name: cls for cls in (Laplace, Gaussian, GeneralizedGaussian, Geometric, Staircase, DiscreteGaussian)
 }
-"""The mechanisms that releases offer, by name: another one is a class with `Additive.calibrate`, and is
+"""The mechanisms that releases offer, by name: another one is a class with `Additive._calibrate`, and is
 listed here and in `MechanismName`."""
 
 __all__ = [
     "MECHANISMS",
     "Bounding",
-    "Bounds",
     "Calibration",
     "DiscreteGaussian",
     "ExponentialMechanism",

@@ -167,12 +167,12 @@ class Additive:
         return "delta" in cls.__dataclass_fields__
 
     @classmethod
-    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:  # noqa: ARG003
+    def _limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:  # noqa: ARG003
         """The scale that the noise for a part approaches as epsilon goes to 0."""
         return math.inf
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """The mechanism for a part of a release, from declared facts alone.
 
         Raises ParameterError where the mechanism or its bounds do not fit the part.
@@ -260,7 +260,7 @@ class Additive:
         """Whether the sensitivity leaves room for `support.ROUNDING_STEPS`, and not for each moved number."""
         return self.bounding != "truncated"
 
-    def with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
+    def _with_bounds(self, bounds: Any, bounding: Bounding | None, l0_sensitivity: int) -> Self:
         """Return the same noise with bounds of the released number.
 
         This is the mechanism itself where there are no bounds, or where its scale depends on them, because it

@@ -226,12 +226,12 @@ class DiscreteGaussian(Discrete):
         return min(scales)
 
     @classmethod
-    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
+    def _limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
         """The deviation of `Gaussian` noise; infinite by "zcdp", whose rho goes to 0 with epsilon."""
-        return Gaussian.limit_scale(part, delta, calibration) if _exact(part) else math.inf
+        return Gaussian._limit_scale(part, delta, calibration) if _exact(part) else math.inf
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Discrete Gaussian noise for a part of a release that counts records: see the notes."""
         cls._check_counts(part, "gaussian")
         cost, exact = request.each, _exact(part)

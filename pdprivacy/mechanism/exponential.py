@@ -108,7 +108,7 @@ class _Decaying(_Selection):
         """The index of a candidate, drawn exactly."""
         raise NotImplementedError
 
-    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+    def _best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
         """Return the positions of ``number`` of the first candidates, selected one after the other."""
         remaining, scores = np.arange(candidates), counts[:candidates]
         selected = []
@@ -118,7 +118,7 @@ class _Decaying(_Selection):
             remaining, scores = np.delete(remaining, best), np.delete(scores, best)
         return tuple(selected)
 
-    def below_best(self, candidates: int, number: int, level: float) -> float:
+    def _below_best(self, candidates: int, number: int, level: float) -> float:
         """Return the distance from the best score left that each of ``number`` selected ones keeps."""
         return self.shortfall(candidates, 1 - (1 - level) / number)
 
@@ -168,9 +168,9 @@ class ExponentialMechanism(_Decaying):
         """The index of a candidate, drawn exactly."""
         array = _checked(scores)
         check_source(source)
-        return self.weights(np.ones(len(array), np.int64), array.max() - array).draw(source)
+        return self._weights(np.ones(len(array), np.int64), array.max() - array).draw(source)
 
-    def weights(
+    def _weights(
         self, lengths: Integers, deficits: Integers, parts: int = 1, rest: Rest | None = None
     ) -> Weights:
         """Runs of equal candidates, ``lengths`` many each, to draw from in proportion to their probability.
@@ -330,12 +330,12 @@ class LargestCounts:
         """The scale of the noise."""
         return self.noise.scale
 
-    def best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
+    def _best(self, counts: Integers, candidates: int, number: int, source: Source) -> tuple[int, ...]:
         """Return the positions of the largest of the first candidates, in any order of equal numbers."""
         noisy = add(counts, Fraction(1), self.noise, source)[:candidates]
         return tuple(np.argsort(-noisy, kind="stable")[:number].tolist())
 
-    def below_best(self, candidates: int, number: int, level: float) -> float:  # noqa: ARG002
+    def _below_best(self, candidates: int, number: int, level: float) -> float:  # noqa: ARG002
         """Return the distance from the best count left that each selected one keeps, however many there are.
 
         Two candidates may change places within twice the bound of all noise at this level.

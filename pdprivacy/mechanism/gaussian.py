@@ -205,7 +205,7 @@ class Gaussian(Continuous):
         return exact_multiplier(self.epsilon, self.delta, self.calibration)
 
     @classmethod
-    def limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
+    def _limit_scale(cls, part: Part, delta: Fraction, calibration: str | None) -> float:
         """The deviation at which the total variation distance is delta: 2 Phi(l2 / (2 sigma)) - 1 = delta.
 
         The other calibrations have none.
@@ -216,7 +216,7 @@ class Gaussian(Continuous):
         return math.sqrt(part.l2_squared) * float(part.unit) / (2 * reach) if reach else math.inf
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Gaussian noise for a part of a release.
 
         Parts share the l2 norm, truncated or not: for weights w that sum to one, parts of deviation

@@ -303,7 +303,7 @@ class GeneralizedGaussian(Continuous):
         return p != 1
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Generalized Gaussian noise for a part of a release."""
         assert request.p is not None
         cost, p = request.each, request.p

@@ -128,7 +128,7 @@ class Geometric(Discrete):
         return exact_geometric_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Geometric noise for a part of a release that counts records."""
         cls._check_counts(part, "laplace")
         epsilon = request.each.epsilon * part.weight

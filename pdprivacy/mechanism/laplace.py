@@ -214,7 +214,7 @@ class Laplace(Continuous):
         )
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Laplace noise for a part of a release."""
         epsilon = request.each.epsilon * part.weight
         grid = release_grid(part.unit, part.l1 * part.unit / epsilon)

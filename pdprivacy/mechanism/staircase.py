@@ -136,7 +136,7 @@ class Staircase(Continuous):
         return min(max(round(rational(self.gamma, "gamma") * self.stair), 1), self.stair)
 
     @classmethod
-    def calibrate(cls, part: Part, request: Request) -> Self:
+    def _calibrate(cls, part: Part, request: Request) -> Self:
         """Staircase noise for a part of a release of which a unit moves one number."""
         if part.l0 > 1:
             raise ParameterError(

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.distributions import Distribution, GeneralizedNormal
-from pdprivacy.mechanism import Bounds
 from pdprivacy.mechanism.additive import Additive
-from pdprivacy.mechanism.support import bias_between, mse_between
+from pdprivacy.mechanism.support import Bounds, bias_between, mse_between
 from pdprivacy.projection import numbers_as_json
 from pdprivacy.release.spec import Price
 from pdprivacy.request import Bounding

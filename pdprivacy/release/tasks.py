@@ -43,7 +43,7 @@ def calibrate(parts: Sequence[Part], request: Request) -> tuple[Additive, ...]:
     Raises ParameterError where the mechanism or its bounds do not fit the statistic.
     """
     mechanism = MECHANISMS[request.mechanism]
-    return tuple([mechanism.calibrate(part, request) for part in parts])
+    return tuple([mechanism._calibrate(part, request) for part in parts])
 
 
 def events(
@@ -75,7 +75,7 @@ def released_by(mechanism: Additive, part: Part, bounding: Bounding | None) -> A
     `calibrate` passes bounds to a mechanism only where its scale depends on them.
     """
     lower, upper = part.bounds
-    return mechanism.with_bounds((lower * part.unit, upper * part.unit), bounding, part.l0)
+    return mechanism._with_bounds((lower * part.unit, upper * part.unit), bounding, part.l0)
 
 
 def sensitivity_of(part: Part, mechanism: Additive) -> float:
@@ -228,7 +228,7 @@ class Selections(Task):
                 tuple(
                     label
                     for counts in groups
-                    for label in mechanism.best(counts, choice.candidates, choice.count, source)
+                    for label in mechanism._best(counts, choice.candidates, choice.count, source)
                 )
                 for _ in range(self.choosing.releases)
             ]
@@ -289,7 +289,7 @@ def _ranked(
         return farther.lengths, farther.deficits
 
     rest = Rest(others, least, load) if others else None
-    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts, rest)
+    weights = mechanism._weights(runs.lengths, runs.deficits, choice.parts, rest)
     steps = []
     for _ in range(releases):
         run = weights.draw(source)

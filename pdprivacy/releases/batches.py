@@ -482,7 +482,7 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
         if secret is not None and inward:
             cost = secret.cost_of_whole(cost)
         noise = GaussianNoise(exact_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
-        ((counted, count),) = rule.counted(cost, 1, [(Event(cost, noise), 1)])
+        ((counted, count),) = rule._counted(cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)
 
     if not slack or not rule.in_rho:

@@ -66,7 +66,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         for name in DRAWN & {*options}:
             raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
-        assumption = _assumption(protected, statistic, rows, at, shares=bool(options.get("normalize")))
+        normalize = options.get("normalize")
+        shares = isinstance(normalize, bool | str) and bool(normalize)  # the release refuses any other
+        assumption = _assumption(protected, statistic, rows, at, shares=shares)
         errors: dict[tuple[float, str], pd.DataFrame] = {}
         for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
             fitting = {name: value for name, value in options.items() if _fits(name, value, kind)}

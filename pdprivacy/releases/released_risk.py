@@ -177,13 +177,13 @@ class CountRisk:
         combinations = rows.shape[2]
         by_count = [noise.of_count for noise in noises]
         if combinations == 1:
-            yield ReadCounts(risk.Cells.of_checked(_records(rows[:, :, 0])), by_count)
+            yield ReadCounts(risk.Cells._of_checked(_records(rows[:, :, 0])), by_count)
             return
         yield ReadCounts(JointCells.of_checked(_records(rows)), by_count)
         sums = _records(rows.sum(axis=2))
         if self.call.request.bounding is None and self.call.constraint is None and sums.any():
             by_sum = [noise.of_sum(combinations) for noise in noises]
-            yield ReadCounts(risk.Cells.of_checked(sums), by_sum)
+            yield ReadCounts(risk.Cells._of_checked(sums), by_sum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -538,7 +538,7 @@ def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float,
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     count = choice.count if isinstance(choice, LabelScores) else 1
-    error: dict[str, Any] = {"below_best": mechanism.below_best(choice.candidates, count, LEVEL) * unit}
+    error: dict[str, Any] = {"below_best": mechanism._below_best(choice.candidates, count, LEVEL) * unit}
     if isinstance(choice, Quantile):
         error["step"], error["relative_step"] = choice.grid.step, choice.grid.relative_step
     if isinstance(choice, Quantile) and choice.end is not None:

@@ -18,7 +18,8 @@ from pdprivacy.checks import one_of, proportion
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import MECHANISMS, Bounds, Calibration
+from pdprivacy.mechanism import MECHANISMS, Calibration
+from pdprivacy.mechanism.support import Bounds
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected
@@ -222,7 +223,7 @@ class TableNoise:
         part, truncated = self.counts.parts[0], self.options["bounding"] == "truncated"
         upper, mechanism = part.upper, MECHANISMS[self.name]
         delta = rational(self.options["delta"], "delta")
-        sigma = mechanism.limit_scale(part, delta, self.options["calibration"])
+        sigma = mechanism._limit_scale(part, delta, self.options["calibration"])
         if math.isfinite(sigma):
             ends = (0, math.inf if upper is None else upper)
             limits = Bounds.of(ends, "truncated") if truncated else Bounds.of(None, None)
@@ -399,7 +400,7 @@ class CountedTables:
         risks = np.empty((len(read), len(fitted.cells.cells)))
         turns = list(product(pieces, range(0, len(read), each)))
         for rows, level in shown(turns, len(turns), "risks", progress, long=True, timed=True):
-            some = replace(fitted, cells=fitted.cells.at(rows))
+            some = replace(fitted, cells=fitted.cells._at(rows))
             risks[level : level + each, rows] = some.risks(read[level : level + each])
         return risks
 

@@ -50,10 +50,10 @@ class Cells:
         ParameterError : anything but a table of at least two columns of whole numbers that are not
             negative and not all zero. No message holds a count.
         """
-        return counts if isinstance(counts, Cells) else cls.of_checked(checked_counts(counts))
+        return counts if isinstance(counts, Cells) else cls._of_checked(checked_counts(counts))
 
     @classmethod
-    def of_checked(cls, table: Integers) -> Cells:
+    def _of_checked(cls, table: Integers) -> Cells:
         """Return the compositions of a table from ``checked_counts``."""
         filled = table.any(axis=1)
         rows = np.sort(table[filled], axis=1)
@@ -72,7 +72,7 @@ class Cells:
         which[filled] = inverse.reshape(-1)
         return cls(compositions, cells.astype(np.int64), which)
 
-    def at(self, rows: Integers) -> Cells:
+    def _at(self, rows: Integers) -> Cells:
         """Return these compositions, without the cells of their table."""
         return Cells(self.compositions[rows], self.cells[rows], np.empty(0, dtype=np.int64))
 
@@ -86,20 +86,20 @@ class Cells:
         """(N,), the number of records of each cell of the table, empty cells included."""
         return np.append(self.sizes, 0)[self.which]
 
-    def weights(self, average: Average) -> Floats:
+    def _weights(self, average: Average) -> Floats:
         """Return (U,), the share of the non-empty cells, or of the records, that have each composition."""
         weights = self.cells.astype(np.float64)
         if average == "records":
             weights *= self.sizes
         return np.asarray(weights / weights.sum())
 
-    def average(self, risks: Floats, average: Average | None) -> Floats:
+    def _average(self, risks: Floats, average: Average | None) -> Floats:
         """Return averages (...) of risks (..., U); with None, the risks (..., N) of cells, NaN if empty."""
         if average is None:
             nobody = np.full((*risks.shape[:-1], 1), np.nan)
             return np.asarray(np.concatenate([risks, nobody], axis=-1)[..., self.which])
         # not a matrix product, for which a library would start threads of its own
-        return np.asarray((risks * self.weights(average)).sum(axis=-1))
+        return np.asarray((risks * self._weights(average)).sum(axis=-1))
 
 
 def checked_counts(counts: ArrayLike) -> Integers:

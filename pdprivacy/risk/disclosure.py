@@ -123,7 +123,7 @@ def dr_ha(
         raise ParameterError("'postprocess' needs simulation.", 'method="monte_carlo".')
     values = fitted.risks(noises, average)
     if average is None:
-        values = fitted.cells.average(values, None)
+        values = fitted.cells._average(values, None)
     if many:
         return values
     return float(values[0]) if average is not None else values[0]
@@ -187,7 +187,7 @@ class RiskMeasure:
 
     def fit(self, counts: Cells | Integers) -> FittedRisk:
         """Return the measure with the fitted prior and sizes; an estimate of ``alpha`` needs a table."""
-        cells, table = (counts, None) if isinstance(counts, Cells) else (Cells.of_checked(counts), counts)
+        cells, table = (counts, None) if isinstance(counts, Cells) else (Cells._of_checked(counts), counts)
         alpha = sizes = None
         if "shrinkage" in self.measure:
             alpha = checked_alpha(self.alpha, table, cells.compositions.shape[1])
@@ -272,7 +272,7 @@ class FittedRisk:
             for each, rows, some in self._blocks(noises):
                 risks[each, rows] = some
             return risks
-        weights, total = self.cells.weights(average), np.zeros(len(noises))
+        weights, total = self.cells._weights(average), np.zeros(len(noises))
         for each, rows, some in self._blocks(noises):
             # no product by a library that would start threads of its own for it
             total[each] += (some * weights[rows]).sum(axis=-1)

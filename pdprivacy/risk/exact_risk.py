@@ -109,7 +109,7 @@ def expected(
     """
     same = np.flatnonzero(cells.compositions[:, -2] == 0)
     if same.size:  # a cell of a single label has the same counts in every draw
-        yield same, np.array(list(local(cells.at(same), readings, partial)))
+        yield same, np.array(list(local(cells._at(same), readings, partial)))
     for rows, period in _blocks(cells):
         block = CellBlock.of(cells.compositions[rows], period)
         each = max(1, WORKING_SET // block.numbers)

@@ -58,8 +58,8 @@ class JointCells:
         """Return the cells of checked counts (N, K, M): by cell, label and combination of the others."""
         filled = table.any(axis=(1, 2))
         rows = table[filled]
-        groups = Cells.of_checked(rows.reshape(-1, rows.shape[2]))
-        cells = Cells.of_checked(groups.which.reshape(rows.shape[:2]) + 1)
+        groups = Cells._of_checked(rows.reshape(-1, rows.shape[2]))
+        cells = Cells._of_checked(groups.which.reshape(rows.shape[:2]) + 1)
         nobody = np.zeros((1, rows.shape[2]), dtype=np.int64)
         which = np.full(len(table), -1, dtype=np.int64)
         which[filled] = cells.which

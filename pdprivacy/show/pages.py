@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Domain
-from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, PrivacyError
+from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, ParameterError, PrivacyError, got
 from pdprivacy.exact import near
 from pdprivacy.metadata import KEY, MARK, Released, recognized
 from pdprivacy.privacy import Unit
@@ -519,7 +519,7 @@ def load_ipython_extension(ipython: Any) -> None:
     ``ipython``: the running shell. ``import pdprivacy`` in a notebook does this, too. Other frames are shown
     as before.
     """
-    formatter = ipython.display_formatter.formatters[FORMAT]
+    formatter = _formatter_of(ipython)
     for kind in KINDS:
         before = formatter.for_type(kind)
         formatter.for_type(kind, Formatter(before.before if _is_ours(before) else before))
@@ -527,13 +527,23 @@ def load_ipython_extension(ipython: Any) -> None:
 
 def unload_ipython_extension(ipython: Any) -> None:
     """Show all frames as without pdprivacy: ``%unload_ext pdprivacy``."""
-    formatter = ipython.display_formatter.formatters[FORMAT]
+    formatter = _formatter_of(ipython)
     for kind in KINDS:
         printer = formatter.for_type(kind)
         if _is_ours(printer):
             formatter.pop(kind)
             if printer.before is not None:
                 formatter.for_type(kind, printer.before)
+
+
+def _formatter_of(ipython: Any) -> Any:
+    """Return what formats HTML in a shell; ParameterError for any other object."""
+    formatters = getattr(getattr(ipython, "display_formatter", None), "formatters", None)
+    if not isinstance(formatters, Mapping) or FORMAT not in formatters:
+        raise ParameterError(
+            f"'ipython' must be a running shell of IPython (got {got(ipython)}).", "%load_ext pdprivacy."
+        )
+    return formatters[FORMAT]
 
 
 def register_where_running() -> None:

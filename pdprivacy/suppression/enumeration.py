@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, combinations_with_replacement, compress
+from itertools import chain, combinations, combinations_with_replacement, compress
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from pdprivacy.checks import function, items, one_of, whole
@@ -52,8 +52,8 @@ def databases(universe: Iterable[Hashable], size: int) -> Iterator[Database]:
     [(), ('a',), ('b',), ('a', 'a'), ('a', 'b'), ('b', 'b')]
     """
     records = _records(universe)
-    for count in range(_checked_size(records, size) + 1):
-        yield from combinations_with_replacement(records, count)
+    counts = range(_checked_size(records, size) + 1)
+    return chain.from_iterable(combinations_with_replacement(records, count) for count in counts)
 
 
 def neighbor_pairs(
@@ -76,11 +76,17 @@ def neighbor_pairs(
     one_of(neighbors, "neighbors", ("add_remove", "replace_one"))
     records = _records(universe)
     most = _checked_size(records, size)
-    for common in databases(records, most - 1) if most else ():
-        if neighbors == "add_remove":
-            yield from ((common, (*common, record)) for record in records)
-        else:
-            yield from (((*common, first), (*common, second)) for first, second in combinations(records, 2))
+
+    def pairs() -> Iterator[tuple[Database, Database]]:
+        for common in databases(records, most - 1) if most else ():
+            if neighbors == "add_remove":
+                yield from ((common, (*common, record)) for record in records)
+            else:
+                yield from (
+                    ((*common, first), (*common, second)) for first, second in combinations(records, 2)
+                )
+
+    return pairs()
 
 
 def independent(keep: Callable[[Database], Sequence[float]]) -> Suppression:

@@ -26,7 +26,6 @@ from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError
 from pdprivacy.exact import power_up
 from pdprivacy.mechanism import (
-    Bounds,
     DiscreteGaussian,
     Gaussian,
     GeneralizedGaussian,
@@ -37,7 +36,7 @@ from pdprivacy.mechanism import (
     noise_multiplier,
     truncated_laplace_scale,
 )
-from pdprivacy.mechanism.support import grid_units
+from pdprivacy.mechanism.support import Bounds, grid_units
 from tests.support.quadratures import integral
 from tests.support.statistics import Distribution, accepts, accepts_only
 

@@ -483,8 +483,6 @@ CALLS: dict[str, Call] = dict(
         _plain(mechanism.DiscreteGaussian, epsilon=1, delta=1e-5, sensitivity=1),
         _plain(mechanism.Staircase, epsilon=1, sensitivity=1),
         *(_plain(type(owner), epsilon=1, sensitivity=1, monotone=True) for owner in SELECTING),
-        _plain(mechanism.Bounds, lower=Fraction(0), upper=Fraction(1), bounding="clamp"),
-        _in_world("Bounds.of", lambda world: mechanism.Bounds.of, bounds=(0, 1), bounding="clamp"),
         _plain(mechanism.gaussian_delta, epsilon=1.0, multiplier=1.0),
         _plain(mechanism.discrete_gaussian_delta, epsilon=1.0, sigma=2.0, sensitivity=1),
         _plain(mechanism.noise_multiplier, epsilon=1, delta=1e-5, calibration="pdp"),

@@ -232,7 +232,7 @@ def test_never_below_the_homogeneity_attack(risk):
 def test_order_and_company_do_not_matter(risk, monkeypatch):
     table = np.array([[0, 3, 9], [9, 0, 3], [0, 0, 0], [2, 2, 700], [700, 2, 2], [5, 1, 1]])
     reading, cells = Reading(Laplace(epsilon=0.05, sensitivity=1)), Cells.of(table)
-    risks = cells.average(risk(cells, reading), None)
+    risks = cells._average(risk(cells, reading), None)
     assert risks[0] == risks[1]
     assert risks[3] == risks[4]
     assert np.isnan(risks[2])
@@ -240,7 +240,7 @@ def test_order_and_company_do_not_matter(risk, monkeypatch):
         if counts.any():
             assert of_one(risk, counts, reading.mechanism) == pytest.approx(each, abs=1e-13)
     monkeypatch.setattr(attacks, "FLOATS", 64)  # everything in small pieces
-    assert cells.average(risk(cells, reading), None) == pytest.approx(risks, abs=1e-13, nan_ok=True)
+    assert cells._average(risk(cells, reading), None) == pytest.approx(risks, abs=1e-13, nan_ok=True)
 
 
 @BOTH

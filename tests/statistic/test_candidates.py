@@ -129,7 +129,7 @@ def distribution(data: tuple[Any, ...], choice: Quantile, mechanism: Exponential
     engine = PandasEngine(pd.DataFrame({"x": pd.array(list(data), dtype="Int64")}))
     runs, others, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
     assert others == 0
-    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
+    weights = mechanism._weights(runs.lengths, runs.deficits, choice.parts).estimates()
     probabilities = np.zeros(choice.candidates)
     for start, length, weight in zip(runs.starts, runs.lengths, weights, strict=True):
         at = int(start) - choice.grid.low
@@ -174,7 +174,7 @@ def test_long_stretches_make_a_quantile_lose_nearly_all_that_is_stated(q, end, n
         if key not in known:
             engine = PandasEngine(pd.DataFrame({"x": np.array(key, np.int64)}))
             runs, _, _, _ = choice.runs_near_target(choice.read.on(engine), mechanism.scale, 10**6)
-            weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
+            weights = mechanism._weights(runs.lengths, runs.deficits, choice.parts).estimates()
             best = runs.deficits[runs.lengths > 0].min()
             points = np.array([*PLACES, 10**6]) + choice.grid.low
             at = np.searchsorted(runs.starts, points, side="right") - 1

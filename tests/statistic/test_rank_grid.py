@@ -189,13 +189,13 @@ def test_the_rank_is_off_by_no_more_than_stated_under_wide_bounds(case, q, end, 
     ranks = choice.read.on(PandasEngine(pd.DataFrame({"x": data})))
     runs, others, _, _ = choice.runs_near_target(ranks, mechanism.scale, 10**6)
     assert others == 0
-    weights = mechanism.weights(runs.lengths, runs.deficits, choice.parts).estimates()
+    weights = mechanism._weights(runs.lengths, runs.deficits, choice.parts).estimates()
     target = q * len(data)
     if end is not None:
         rank = choice.rank(mechanism.scale)
         target = Fraction(rank if end == "lower" else len(data) - rank)
         target = min(max(target, Fraction(0)), Fraction(len(data)))
-    stated = mechanism.below_best(choice.candidates, 1, 0.95)
+    stated = mechanism._below_best(choice.candidates, 1, 0.95)
     wrong = 0.0
     for start, length, weight in zip(runs.starts.tolist(), runs.lengths.tolist(), weights, strict=True):
         if not length:

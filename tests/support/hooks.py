@@ -65,7 +65,7 @@ def attached(listener: Listener) -> Iterator[None]:
         for mechanism in (exponential.ExponentialMechanism, exponential.PermuteAndFlip):
             replace(mechanism, "select", lambda own: _selecting(own, listener))
         replace(Quantile, "runs_near_target", lambda own: _nearing(own, state))
-        replace(exponential.ExponentialMechanism, "weights", lambda own: _weighing(own, state))
+        replace(exponential.ExponentialMechanism, "_weights", lambda own: _weighing(own, state))
         replace(Weights, "draw", lambda own: _weighted(own, state, listener))
         replace(Source, "below", lambda own: lambda self, n: 0 if state["first"] else own(self, n))
         replace(

@@ -246,3 +246,11 @@ def test_bad_universes_laws_and_losses_are_refused():
             suppression_bound("ab", 3, poisson(0.5), 1, delta)
         with pytest.raises(ParameterError, match="delta"):
             least_epsilon({0: 1.0}, {0: 1.0}, delta)
+
+
+@pytest.mark.parametrize("enumerated", [databases, neighbor_pairs])
+def test_arguments_are_checked_when_databases_are_asked_for(enumerated):
+    """And not when the first one is taken, from inside of the package."""
+    for universe, size in (("", 1), ("aa", 1), ("ab", -1), ("ab", "1"), (3, 1)):
+        with pytest.raises(ParameterError):
+            enumerated(universe, size)
