@@ -90,8 +90,8 @@ class ProtectedMethods:
         self, *, delta: Rational | None = None, accounting: Method = 'basic', release_id: str | None = None
     ) -> Batch: ...
     def choose_epsilon(
-        self, by: Labels, sensitive: Labels, max_risk: float = 0.4, *, average: risk.Average = 'cells',
-        progress: bool | None = None, measure: risk.Measure = 'local',
+        self, by: Labels | None = None, sensitive: Labels | None = None, max_risk: float = 0.4, *,
+        average: risk.Average = 'cells', progress: bool | None = None, measure: risk.Measure = 'local',
         method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
@@ -167,8 +167,9 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def dr_ha(
-        self, by: Labels, sensitive: Labels, epsilon: Rational, measure: risk.Measure = 'local',
-        average: risk.Average = 'cells', method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        self, by: Labels | None = None, sensitive: Labels | None = None, epsilon: Rational = ...,
+        measure: risk.Measure = 'local', average: risk.Average = 'cells',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
         postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
@@ -178,8 +179,9 @@ class ProtectedMethods:
     ) -> Confidential: ...
     @overload
     def dr_ha(
-        self, by: Labels, sensitive: Labels, epsilon: Sequence[Rational], measure: risk.Measure = 'local',
-        average: risk.Average = 'cells', method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        self, by: Labels | None = None, sensitive: Labels | None = None, epsilon: Sequence[Rational] = ...,
+        measure: risk.Measure = 'local', average: risk.Average = 'cells',
+        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
         postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
@@ -189,33 +191,33 @@ class ProtectedMethods:
     ) -> pd.Series[Any]: ...
     @overload
     def dr_ha(
-        self, by: Labels, sensitive: Labels, epsilon: Rational, measure: risk.Measure = 'local',
-        average: None = ..., method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
-        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
-        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
-        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
-        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
-        p: Rational | None = None, calibration: CalibrationName | None = None,
+        self, by: Labels | None = None, sensitive: Labels | None = None, epsilon: Rational = ...,
+        measure: risk.Measure = 'local', average: None = ..., method: Literal['exact', 'published'] = 'exact',
+        alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max',
+        zero_truncated: bool = True, partial: bool = False, attack: risk.Attack = 'homogeneity',
+        threshold: float = 0.5, draws: int = 1000, postprocess: Callable[[Any], Any] | None = None,
+        rng: RandomState = None, progress: bool | None = None, mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def dr_ha(
-        self, by: Labels, sensitive: Labels, epsilon: Sequence[Rational], measure: risk.Measure = 'local',
-        average: None = ..., method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
-        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
-        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
-        postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
-        progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
-        p: Rational | None = None, calibration: CalibrationName | None = None,
+        self, by: Labels | None = None, sensitive: Labels | None = None, epsilon: Sequence[Rational] = ...,
+        measure: risk.Measure = 'local', average: None = ..., method: Literal['exact', 'published'] = 'exact',
+        alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max',
+        zero_truncated: bool = True, partial: bool = False, attack: risk.Attack = 'homogeneity',
+        threshold: float = 0.5, draws: int = 1000, postprocess: Callable[[Any], Any] | None = None,
+        rng: RandomState = None, progress: bool | None = None, mechanism: MechanismName = 'geometric',
+        delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
     @overload
     def dr_ha(
-        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational],
-        measure: risk.Measure = 'local', average: risk.Average | None = 'cells',
-        method: Literal['monte_carlo'] = ..., alpha: Alpha = None, sizes: risk.SizeModel = 'observed', *,
-        overall: Overall = 'max', zero_truncated: bool = True, partial: bool = False,
-        attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
+        self, by: Labels | None = None, sensitive: Labels | None = None,
+        epsilon: Rational | Sequence[Rational] | None = None, measure: risk.Measure = 'local',
+        average: risk.Average | None = 'cells', method: Literal['monte_carlo'] = ..., alpha: Alpha = None,
+        sizes: risk.SizeModel = 'observed', *, overall: Overall = 'max', zero_truncated: bool = True,
+        partial: bool = False, attack: risk.Attack = 'homogeneity', threshold: float = 0.5, draws: int = 1000,
         postprocess: Callable[[Any], Any] | None = None, rng: RandomState = None,
         progress: bool | None = None, mechanism: MechanismName = 'geometric', delta: Rational = 0,
         p: Rational | None = None, calibration: CalibrationName | None = None,
@@ -249,7 +251,7 @@ class ProtectedMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def homogeneity(
-        self, by: Labels, sensitive: Hashable, top: int = 10
+        self, by: Labels | None = None, sensitive: Labels | None = None, top: int = 10
     ) -> Homogeneity: ...
     def kmeans(
         self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0, iterations: int = 5,
@@ -465,9 +467,9 @@ class ProtectedMethods:
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
     def risk_curve(
-        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational] | None = None, *,
-        progress: bool | None = None, measure: risk.Measure = 'local',
-        method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
+        self, by: Labels | None = None, sensitive: Labels | None = None,
+        epsilon: Rational | Sequence[Rational] | None = None, *, progress: bool | None = None,
+        measure: risk.Measure = 'local', method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',
         delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
@@ -546,10 +548,10 @@ class ProtectedMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def tradeoff(
-        self, by: Labels, sensitive: Labels, epsilon: Rational | Sequence[Rational] | None = None, *,
-        max_risk: float = 0.4, max_tvd: float = 0.1, order: int | Sequence[int] = ...,
-        average: risk.Average = 'cells', draws: int = 200, rng: RandomState = None,
-        progress: bool | None = None, measure: risk.Measure = 'local',
+        self, by: Labels | None = None, sensitive: Labels | None = None,
+        epsilon: Rational | Sequence[Rational] | None = None, *, max_risk: float = 0.4, max_tvd: float = 0.1,
+        order: int | Sequence[int] = ..., average: risk.Average = 'cells', draws: int = 200,
+        rng: RandomState = None, progress: bool | None = None, measure: risk.Measure = 'local',
         method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',

@@ -14,7 +14,7 @@ sanitized frequency distribution".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Unpack
 
@@ -54,9 +54,9 @@ from pdprivacy.types import Floats, Integers, Labels
 @with_keywords(Noise, NOISE)
 def dr_ha(
     protected: Protected,
-    by: Labels,
-    sensitive: Labels,
-    epsilon: Rational | Sequence[Rational],
+    by: Labels | None = None,
+    sensitive: Labels | None = None,
+    epsilon: Rational | Sequence[Rational] | None = None,
     measure: risk.Measure = "local",
     average: risk.Average | None = "cells",
     method: risk.Method = "exact",
@@ -79,6 +79,8 @@ def dr_ha(
     That is the probability that a cell of the quasi-identifiers ``by`` shows one single label of
     ``sensitive`` after noise, and that some of its records have it. Nothing is charged.
 
+    by, sensitive : column labels; by default the columns declared with the role "quasi_identifier", and those
+        with the role "sensitive".
     measure : "local", of the counts as they are; "expected", over multinomial counts of the cell's
         size; "shrinkage", over Dirichlet(``alpha``) proportions too (None: fitted); "marginal" and
         "marginal_shrinkage", over the ``sizes`` of cells too ("observed", "poisson" or "negative_binomial",
@@ -173,8 +175,8 @@ def _simulated(
 @with_keywords(Measured, DEFAULTS)
 def risk_curve(
     protected: Protected,
-    by: Labels,
-    sensitive: Labels,
+    by: Labels | None = None,
+    sensitive: Labels | None = None,
     epsilon: Rational | Sequence[Rational] | None = None,
     *,
     progress: bool | None = None,
@@ -182,6 +184,7 @@ def risk_curve(
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: the disclosure risk against epsilon, with its limits.
 
+    ``by``, ``sensitive``: by default the columns with these roles, as in `dr_ha`.
     ``epsilon``: by default 51 numbers from 0.001 to 100 (0.999 for the classic calibration), evenly on a
     logarithmic scale. ``progress``: whether to show a bar, which needs tqdm (None: in long calls).
 
@@ -221,8 +224,8 @@ def risk_curve(
 @with_keywords(Measured, DEFAULTS)
 def choose_epsilon(
     protected: Protected,
-    by: Labels,
-    sensitive: Labels,
+    by: Labels | None = None,
+    sensitive: Labels | None = None,
     max_risk: float = 0.4,
     *,
     average: risk.Average = "cells",
@@ -231,6 +234,7 @@ def choose_epsilon(
 ) -> Confidential:
     """CONFIDENTIAL, for the curator: the largest epsilon whose disclosure risk is at most ``max_risk``.
 
+    ``by``, ``sensitive``: by default the columns with these roles, as in `dr_ha`.
     The search covers 0.001 to 100 (0.999 for the classic calibration), to six digits; the result is inf where
     the risk is that low even without noise. The risk of a table with mixed cells may fall and rise again: the
     largest epsilon counts. The search starts from 51 numbers, so a dip between two of them may be missed.
@@ -313,9 +317,12 @@ class Homogeneity:
     """CONFIDENTIAL: how many cells and records a homogeneity attack would disclose without noise.
 
     summary : rows "homogeneous", "heterogeneous" and "all"; columns "cells" (non-empty ones), "records"
-        and "share of records".
+        and "share of records". With several sensitive columns the rows are "completely homogeneous" (in
+        every one), "partially homogeneous" (in some), "completely heterogeneous" (in none), "all", and
+        "homogeneous in" each one.
     exposed : the most exposed cells, by their labels: the "label" that most of their records have, their
-        "records", and the "share" of them that have it. Homogeneous cells first, larger ones first.
+        "records", and the "share" of them that have it. Homogeneous cells first, larger ones first. With
+        several sensitive columns a cell is listed for each, which "column" names.
     """
 
     summary: pd.DataFrame
@@ -330,9 +337,13 @@ class Homogeneity:
         return pages.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
 
 
-def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int = 10) -> Homogeneity:
+def homogeneity(
+    protected: Protected, by: Labels | None = None, sensitive: Labels | None = None, top: int = 10
+) -> Homogeneity:
     """CONFIDENTIAL, for the curator: count the homogeneous cells of a table, and list the most exposed ones.
 
+    ``by``, ``sensitive``: by default the columns with these roles, as in `dr_ha`. A cell is homogeneous in a
+    sensitive column if all its records have one label there; of several columns each is judged alone.
     ``top``: how many cells are listed. Returns `Homogeneity`.
 
     Source: Liu, Zhao (2023), definitions 4 and 5.
@@ -353,27 +364,58 @@ def homogeneity(protected: Protected, by: Labels, sensitive: Hashable, top: int 
     """
     top = whole(top, "top", 1)
     question = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
-    if len(question.sensitive) > 1:
-        raise ParameterError("'sensitive' must be one column here.")
-    (table,) = question.tables()
-    filled = np.flatnonzero(table.any(axis=1))
-    table = table[filled]
-    sizes, largest = table.sum(axis=1), table.max(axis=1)
-    homogeneous = sizes == largest
-    cells = np.array([homogeneous.sum(), (~homogeneous).sum(), len(homogeneous)])
-    records = np.array([sizes[homogeneous].sum(), sizes[~homogeneous].sum(), sizes.sum()])
-    summary = pd.DataFrame(
-        {"cells": cells, "records": records, "share of records": records / records[-1]},
-        index=pd.Index(["homogeneous", "heterogeneous", "all"]),
-    )
-    shares = largest / sizes
-    first = np.lexsort((-sizes, -shares))[:top]  # stable: ties in the order of the table
-    labels = cell_index(question.sensitive, "homogeneity").to_numpy(dtype=object)
-    exposed = pd.DataFrame(
-        {"label": labels[table[first].argmax(axis=1)], "records": sizes[first], "share": shares[first]},
-        index=_cells_at(question.by, filled[first], "homogeneity"),
-    )
+    tables = question.tables()
+    filled = np.flatnonzero(tables[0].any(axis=1))
+    tables = [table[filled] for table in tables]
+    sizes = tables[0].sum(axis=1)
+    largest = np.stack([table.max(axis=1) for table in tables], axis=1)
+    summary = _homogeneous_cells(question, sizes, largest == sizes[:, np.newaxis])
+    exposed = _most_exposed(question, filled, tables, sizes, top)
     return Homogeneity(confidential(summary, "homogeneity"), confidential(exposed, "most exposed"))
+
+
+def _homogeneous_cells(question: TableRisk, sizes: Integers, homogeneous: Any) -> pd.DataFrame:
+    """Return the summary of cells of these sizes (N,), homogeneous in each sensitive column (N, columns)."""
+    every, some = homogeneous.all(axis=1), homogeneous.any(axis=1)
+    everything = np.ones(len(sizes), dtype=bool)
+    if homogeneous.shape[1] == 1:
+        kinds = {"homogeneous": every, "heterogeneous": ~every, "all": everything}
+    else:
+        kinds = {
+            "completely homogeneous": every,
+            "partially homogeneous": some & ~every,
+            "completely heterogeneous": ~some,
+            "all": everything,
+        }
+        names = [f"homogeneous in {column.name}" for column in question.sensitive]
+        kinds |= dict(zip(names, homogeneous.T, strict=True))
+    records = np.array([sizes[cells].sum() for cells in kinds.values()])
+    return pd.DataFrame(
+        {
+            "cells": [int(cells.sum()) for cells in kinds.values()],
+            "records": records,
+            "share of records": records / sizes.sum(),
+        },
+        index=pd.Index(kinds),
+    )
+
+
+def _most_exposed(
+    question: TableRisk, filled: Integers, tables: Sequence[Integers], sizes: Integers, top: int
+) -> pd.DataFrame:
+    """Return the cells and sensitive columns with the largest share of one label, larger cells first."""
+    shares = np.stack([table.max(axis=1) for table in tables], axis=1) / sizes[:, np.newaxis]
+    each, number = np.repeat(sizes, len(tables)), len(tables)
+    first = np.lexsort((-each, -shares.ravel()))[:top]  # stable: ties in the order of the table
+    cells, places = first // number, first % number
+    labels = [cell_index([column], "homogeneity").to_numpy(dtype=object) for column in question.sensitive]
+    likely = [labels[place][tables[place][cell].argmax()] for cell, place in zip(cells, places, strict=True)]
+    columns: dict[str, Any] = {}
+    if number > 1:
+        columns["column"] = [str(question.sensitive[place].name) for place in places]
+    columns["label"] = pd.Series(likely, dtype=object).to_numpy()
+    columns |= {"records": sizes[cells], "share": shares[cells, places]}
+    return pd.DataFrame(columns, index=_cells_at(question.by, filled[cells], "homogeneity"))
 
 
 def _cells_at(columns: Sequence[Column], positions: Integers, method: str) -> pd.Index[Any]:
@@ -400,10 +442,10 @@ def repeated_risk(
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: the disclosure risk of several successive publications.
 
-    publications : mappings with the keys ``by``, ``sensitive``, ``epsilon`` and, if wanted, ``delta`` (by
-        default the keyword of the call) and ``frame``: another protected frame of new records, a cohort of
-        its own (vertical growth); by default this one. Later publications of a cohort may have other or
-        more columns (horizontal growth).
+    publications : mappings with the key ``epsilon`` and, if wanted, ``by`` and ``sensitive`` (by default the
+        columns with these roles, as in `dr_ha`), ``delta`` (by default the keyword of the call) and
+        ``frame``: another protected frame of new records, a cohort of its own (vertical growth); by default
+        this one. Later publications of a cohort may have other or more columns (horizontal growth).
     overall : per cell, over sensitive columns and over the publications of a cohort so far: the largest risk
         ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
     spent : whether the losses start from what the budget of each frame has spent already.
@@ -490,7 +532,7 @@ class _Step:
     columns: tuple[Column, ...]
 
 
-KEYS = ("by", "sensitive", "epsilon", "delta", "frame")
+KEYS = {"by", "sensitive", "epsilon", "delta", "frame"}
 
 
 def _steps(protected: Protected, publications: Any, spent: bool, options: Measured) -> list[_Step]:
@@ -503,9 +545,9 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
     cohorts: list[_Cohort] = []
     steps = []
     for publication in publications:
-        if not isinstance(publication, Mapping) or not set(KEYS[:3]) <= set(publication) <= set(KEYS):
+        if not isinstance(publication, Mapping) or not {"epsilon"} <= set(publication) <= KEYS:
             raise ParameterError(
-                "Each of 'publications' must map 'by', 'sensitive' and 'epsilon', if wanted 'delta', 'frame'."
+                "Each of 'publications' must map 'epsilon', if wanted 'by', 'sensitive', 'delta', 'frame'."
             )
         cohort = _cohort(cohorts, _facts(protected, publication.get("frame")), spent)
         cost = loss(unwrapped(publication["epsilon"]), unwrapped(publication.get("delta", options["delta"])))
@@ -514,7 +556,7 @@ def _steps(protected: Protected, publications: Any, spent: bool, options: Measur
         assert isinstance(so_far, Pure | Approx)
         # the noise itself is asked for below, at the composed loss
         question = TableRisk.of(
-            cohort.facts, publication["by"], publication["sensitive"], "repeated_risk", options
+            cohort.facts, publication.get("by"), publication.get("sensitive"), "repeated_risk", options
         )
         noise = question.noise.at(so_far.epsilon, so_far.delta if question.noise.takes_delta else 0)
         cohort.columns += tuple(column for column in question.by if column not in cohort.columns)

@@ -22,7 +22,7 @@ from pdprivacy.mechanism import MECHANISMS, Calibration
 from pdprivacy.mechanism.support import Bounds
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
-from pdprivacy.protection import Protected
+from pdprivacy.protection import Protected, declared
 from pdprivacy.release.spec import check_cells, columns_of
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
@@ -250,7 +250,12 @@ class TableRisk:
 
     @classmethod
     def of(
-        cls, protected: Protected, by: Labels, sensitive: Labels, method: str, options: Mapping[str, Any]
+        cls,
+        protected: Protected,
+        by: Labels | None,
+        sensitive: Labels | None,
+        method: str,
+        options: Mapping[str, Any],
     ) -> TableRisk:
         """Refuses, before any count is read, what cannot be answered."""
         if protected.in_secret:
@@ -260,6 +265,10 @@ class TableRisk:
             )
         rows = _columns(protected, by, "by", method)
         tops = _columns(protected, sensitive, "sensitive", method)
+        if by is None:
+            rows = tuple(column for column in rows if column not in tops)
+        elif sensitive is None:
+            tops = tuple(column for column in tops if column not in rows)
         shared = [column.name for column in tops if column in rows]
         if shared:
             raise ParameterError(
@@ -429,7 +438,20 @@ def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
 
 def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:
     if labels is None:
-        raise ParameterError(f"{name!r} must be a column label or a list of labels.")
+        role = {"by": "quasi_identifier", "sensitive": "sensitive"}[name]
+        chosen = [
+            column
+            for column in protected.domain.columns
+            if column.role == role
+            and declared(protected, column.name)
+            and (role != "sensitive" or column.cells(method) > 1)  # a single label is public
+        ]
+        if not chosen:
+            raise ParameterError(
+                f"{name!r} was left out, and no column is declared with the role {role!r}.",
+                f'metadata={{"dp": {{"role": {role!r}}}}}, or name the columns.',
+            )
+        return tuple(chosen)
     if isinstance(labels, tuple) and labels not in protected.domain:
         typed = all(type(label) is str for label in labels)
         raise ParameterError(

@@ -307,8 +307,8 @@ def utility(
 @with_keywords(Measured, DEFAULTS)
 def tradeoff(
     protected: Protected,
-    by: Labels,
-    sensitive: Labels,
+    by: Labels | None = None,
+    sensitive: Labels | None = None,
     epsilon: Rational | Sequence[Rational] | None = None,
     *,
     max_risk: float = 0.4,
@@ -322,6 +322,7 @@ def tradeoff(
 ) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: disclosure risk and error of the marginals against epsilon.
 
+    ``by``, ``sensitive``: by default the columns with these roles, as in `dr_ha`.
     ``epsilon``: by default 17 numbers from 0.01 to 100 (0.999 for the classic calibration), evenly on a
     logarithmic scale. ``progress``: whether to show a bar, which needs tqdm (None: in long calls).
 

@@ -81,7 +81,7 @@ class JointCells:
         >>> from pdprivacy.risk import NoNoise
         >>> table = np.array([[[1, 1], [0, 0]], [[1, 0], [0, 1]]])
         >>> JointCells.of_checked(table).expected([Reading(NoNoise())]).round(3)
-        array([[0.5, 1. ]])
+        array([[1. , 0.5]])
         """
         risks = np.empty((len(readings), len(self.cells.cells)))
         for rows, period in self._blocks():

@@ -497,6 +497,58 @@ def test_homogeneous_cells_are_those_that_pandas_counts(private, by):
     assert repr(result).startswith("CONFIDENTIAL")
 
 
+def test_cells_of_several_sensitive_columns_are_completely_or_partially_homogeneous(private):
+    """Definitions 4 and 5, by groups of pandas."""
+    groups = PEOPLE.groupby(["age", "town"])
+    kinds = groups[["ill", "job"]].nunique(dropna=False) == 1
+    records, every, some = groups.size(), kinds.all(axis=1), kinds.any(axis=1)
+    result = private.dp.homogeneity(["age", "town"], ["ill", "job"], top=400)
+    expected = {
+        "completely homogeneous": every,
+        "partially homogeneous": some & ~every,
+        "completely heterogeneous": ~some,
+        "all": records > 0,
+        "homogeneous in ill": kinds["ill"],
+        "homogeneous in job": kinds["job"],
+    }
+    assert result.summary.index.tolist() == list(expected)
+    assert result.summary["cells"].tolist() == [cells.sum() for cells in expected.values()]
+    assert result.summary["records"].tolist() == [records[cells].sum() for cells in expected.values()]
+    assert (expected["partially homogeneous"]).any()
+    exposed = result.exposed
+    assert len(exposed) == 2 * len(records)
+    assert exposed["share"].is_monotonic_decreasing
+    for cell, row in exposed.iterrows():
+        labels = groups.get_group(cell)[row["column"]]
+        equal = labels.isna() if pd.isna(row["label"]) else labels == row["label"]
+        assert row["share"] == pytest.approx(equal.mean())
+        assert row["share"] == pytest.approx(labels.value_counts(dropna=False).max() / len(labels))
+
+
+def test_the_declared_roles_take_the_place_of_columns_that_are_left_out(private):
+    by, sensitive = ["age", "town", "sex"], ["ill", "job"]  # "one" has a single label
+    dp = private.dp
+    assert dp.dr_ha(epsilon=[0.5, 2]).equals(dp.dr_ha(by, sensitive, [0.5, 2]))
+    assert dp.dr_ha("age", epsilon=1) == dp.dr_ha("age", sensitive, 1)
+    assert dp.dr_ha(sensitive="ill", epsilon=1) == dp.dr_ha(by, "ill", 1)
+    assert dp.dr_ha(sensitive=["town"], epsilon=1) == dp.dr_ha(["age", "sex"], "town", 1)
+    assert dp.risk_curve(epsilon=[1]).equals(dp.risk_curve(by, sensitive, [1]))
+    assert dp.homogeneity().summary.equals(dp.homogeneity(by, sensitive).summary)
+    assert dp.choose_epsilon(max_risk=0.5) == dp.choose_epsilon(by, sensitive, 0.5)
+    alone = {"epsilon": 0.5}
+    named = dp.repeated_risk([{"by": by, "sensitive": sensitive, **alone}])
+    assert dp.repeated_risk([alone]).equals(named)
+    few = {"epsilon": [1, 2], "order": 1, "draws": 2, "rng": 1}
+    assert dp.tradeoff("age", **few).equals(dp.tradeoff("age", sensitive, **few))
+
+
+def test_roles_that_nobody_declared_are_named_in_the_error():
+    plain = pd.DataFrame({"a": [True, False], "s": [True, False]})
+    domain = Domain((Column("a", "boolean"), Column("s", "boolean", role="sensitive")))
+    with pytest.raises(ParameterError, match="no column is declared with the role 'quasi_identifier'"):
+        plain.dp.protect(domain, epsilon=1).dp.homogeneity()
+
+
 def test_exposed_labels_may_be_null():
     private = protect(PEOPLE.assign(job=pd.array([None] * 160, dtype=object)))
     result = private.dp.homogeneity("sex", "job")
@@ -606,8 +658,7 @@ def test_spent_epsilon_may_count_towards_the_repeated_risk():
 
 BAD = {
     "no such column": (lambda d: d.dr_ha("height", "ill", 1), DeclarationError, "not declared"),
-    "no sensitive column": (lambda d: d.dr_ha("age", None, 1), ParameterError, "'sensitive'"),
-    "no cells": (lambda d: d.risk_curve(None, "ill"), ParameterError, "'by'"),
+    "no epsilon": (lambda d: d.dr_ha("age", "ill"), ParameterError, "'epsilon'"),
     "overlap": (lambda d: d.risk_curve(["age", "ill"], "ill"), ParameterError, "both in 'by' and in"),
     "one label": (
         lambda d: d.choose_epsilon("age", "one"),
@@ -693,10 +744,9 @@ BAD = {
     "order too high": (lambda d: d.utility(["age"], order=4), ParameterError, "'order'"),
     "draws": (lambda d: d.utility(draws=1), ParameterError, "'draws'"),
     "top": (lambda d: d.homogeneity("age", "ill", top=0), ParameterError, "'top'"),
-    "two sensitive": (lambda d: d.homogeneity("age", ["ill", "job"]), ParameterError, "one column"),
     "publications": (lambda d: d.repeated_risk({}), ParameterError, "'publications'"),
     "no publications": (lambda d: d.repeated_risk([]), ParameterError, "'publications'"),
-    "publication lacks": (lambda d: d.repeated_risk([{"by": "age"}]), ParameterError, "'sensitive'"),
+    "publication lacks": (lambda d: d.repeated_risk([{"by": "age"}]), ParameterError, "'epsilon'"),
     "publication of another key": (
         lambda d: d.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1, "eps": 1}]),
         ParameterError,

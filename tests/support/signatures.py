@@ -41,7 +41,7 @@ Changes = tuple[Mapping[str, str], str]
 """Parameters that a type checker is told otherwise, as text, and what is returned then."""
 
 LISTED = "columns: list[Any] | pd.Index[Any]"
-ONE_EPSILON, EPSILONS = "epsilon: Rational", "epsilon: Sequence[Rational]"
+ONE_EPSILON, EPSILONS = "epsilon: Rational = ...", "epsilon: Sequence[Rational] = ..."
 EACH_CELL = "average: None = ..."
 OVER_CELLS = "average: risk.Average = 'cells'"
 COMPUTED = "method: Literal['exact', 'published'] = 'exact'"
