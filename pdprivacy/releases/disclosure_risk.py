@@ -407,14 +407,14 @@ def _most_exposed(
     shares = np.stack([table.max(axis=1) for table in tables], axis=1) / sizes[:, np.newaxis]
     each, number = np.repeat(sizes, len(tables)), len(tables)
     first = np.lexsort((-each, -shares.ravel()))[:top]  # stable: ties in the order of the table
-    cells, places = first // number, first % number
+    cells, axes = first // number, first % number
     labels = [cell_index([column], "homogeneity").to_numpy(dtype=object) for column in question.sensitive]
-    likely = [labels[place][tables[place][cell].argmax()] for cell, place in zip(cells, places, strict=True)]
+    likely = [labels[axis][tables[axis][cell].argmax()] for cell, axis in zip(cells, axes, strict=True)]
     columns: dict[str, Any] = {}
     if number > 1:
-        columns["column"] = [str(question.sensitive[place].name) for place in places]
+        columns["column"] = [str(question.sensitive[axis].name) for axis in axes]
     columns["label"] = pd.Series(likely, dtype=object).to_numpy()
-    columns |= {"records": sizes[cells], "share": shares[cells, places]}
+    columns |= {"records": sizes[cells], "share": shares[cells, axes]}
     return pd.DataFrame(columns, index=_cells_at(question.by, filled[cells], "homogeneity"))
 
 

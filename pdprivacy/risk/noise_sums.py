@@ -50,7 +50,7 @@ class NoiseSum:
 
     >>> from pdprivacy.mechanism import Geometric
     >>> NoiseSum(Geometric(epsilon=1, sensitivity=1), 3).cdf([0, 2]).round(3)
-    array([0.592, 0.89 ])
+    array([0.603, 0.876])
     """
 
     mechanism: HasDistribution
