@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import numbers
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -111,12 +111,17 @@ def label_types(column: Column) -> frozenset[str] | None:
     return frozenset(types | {NUMBERS, TRUTH} if types & {NUMBERS, TRUTH} else types)
 
 
-def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> None:
+def refuse_other_types(
+    types: Mapping[Hashable, str | None],
+    domain: Domain,
+    hint: Callable[[Column, str], str] | None = None,
+) -> None:
     """Refuse columns whose type is not the declared one; looks at no cell.
 
     Parameters
     ----------
     types : what each declared column holds; None suits every declaration.
+    hint : the function from a column and what it holds to code that converts it; by default that of pandas.
 
     Raises
     ------
@@ -132,7 +137,7 @@ def refuse_other_types(types: Mapping[Hashable, str | None], domain: Domain) -> 
             f"column {column.name!r} is declared as {declared_as(column)} and holds {cell_type}"
             for column, cell_type in refused
         )
-        raise InvalidDataError(f"{named}.", conversion_hint(*refused[0]))
+        raise InvalidDataError(f"{named}.", (hint or conversion_hint)(*refused[0]))
 
 
 def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:

@@ -338,7 +338,7 @@ PIPELINE = [
     (
         "pdprivacy.protect('data.csv', schema, epsilon=1)",
         ParameterError,
-        'df = pd.read_csv("data.csv")',
+        'frame = pd.read_csv("data.csv")',
         PROTECT,
     ),
     ("pdprivacy.protect(df['age'], schema, epsilon=1)", ParameterError, "series.to_frame()", PROTECT),

@@ -77,7 +77,9 @@ def _refuse_connect(frame: Any) -> None:
     if ".connect." in f"{type(frame).__module__}." and type(frame).__module__.startswith("pyspark."):
         raise ParameterError(
             "'frame' must not be a frame of Spark Connect.",
-            'a session without a remote address: SparkSession.builder.master("local[*]")',
+            "pdprivacy.protect(frame.toArrow(), ...), which holds it in memory (of the pandas API: "
+            "frame.to_spark().toArrow()); or a session without a remote address: "
+            'SparkSession.builder.master("local[*]")',
         )
 
 
@@ -285,8 +287,8 @@ def open_frame(frame: Any) -> tuple[Any, str, Any]:
     """
     library = narwhals(frame)
     kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-    _refuse_connect(frame)
     native = _of_pandas_api(frame)
+    _refuse_connect(native)
     try:
         opened = narwhals_frame(native)
     except TypeError:

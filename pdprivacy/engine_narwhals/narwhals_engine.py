@@ -6,7 +6,14 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from pdprivacy.cell_types import arrow_type_name, pandas_type_name, refuse_other_types, refuse_rounded
+from pdprivacy.cell_types import (
+    DURATIONS,
+    TEXT,
+    arrow_type_name,
+    pandas_type_name,
+    refuse_other_types,
+    refuse_rounded,
+)
 from pdprivacy.domain import Column, Domain
 from pdprivacy.engine import Columns, PandasEngine
 from pdprivacy.engine_narwhals.column_expressions import type_name
@@ -79,7 +86,8 @@ class NarwhalsEngine:
         Raises InvalidDataError or ParameterError; no record is read.
         """
         types = {column.name: self._queries.type_of(column) for column in domain.columns}
-        refuse_other_types(self._cell_types(types), domain)
+        hint = None if self._name == "pandas" else functools.partial(_conversion_hint, self._name)
+        refuse_other_types(self._cell_types(types), domain, hint)
         refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain)
         for column in domain.columns:
             if column.role == "identifier" or column.timeline is not None:
@@ -238,6 +246,28 @@ class NarwhalsEngine:
             if self._lazy
             else _compute_by_slice(self._frame, plans)
         )
+
+
+_CONVERSIONS = {
+    ("Polars", "dates", TEXT): "df = df.with_columns(pl.col({name}).str.to_datetime(strict=False))",
+    ("Polars", "numbers", TEXT): "df = df.with_columns(pl.col({name}).cast(pl.Float64, strict=False))",
+    ("Polars", "numbers", DURATIONS): "df = df.with_columns(pl.col({name}).dt.total_days())",
+    ("Dask", "dates", TEXT): "ddf[{name}] = dask.dataframe.to_datetime(ddf[{name}])",
+    ("Dask", "numbers", TEXT): 'ddf[{name}] = dask.dataframe.to_numeric(ddf[{name}], errors="coerce")',
+}
+"""Code that converts a column, by the engine, what is declared and what the column holds."""
+
+
+def _conversion_hint(engine: str, column: Column, cell_type: str) -> str:
+    """Return how a column gets its declared type in an engine: code where it is short, else words."""
+    kinds = {"float": "numbers", "integer": "numbers", "boolean": "truth values"}
+    target = "dates" if column.timeline is not None else kinds.get(column.kind, "its labels")
+    code = _CONVERSIONS.get((engine, target, cell_type))
+    if code is None:
+        return (
+            f"convert column {column.name!r} from {cell_type} to {target} in {engine} before it is protected."
+        )
+    return f"{code.format(name=repr(column.name))}; nulls it makes are declared by nullable=True."
 
 
 def _compute_by_slice(frame: Any, plans: Sequence[Plan]) -> list[list[Any]]:

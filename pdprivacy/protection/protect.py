@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from pdprivacy.hints import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
 from pdprivacy.privacy import Loss, Neighbors, Rational, Unit, rational
+from pdprivacy.protection.conversions import conversion
 from pdprivacy.protection.frame import ProtectedFrame
 from pdprivacy.protection.protected import Protected, Step, copied_columns
 from pdprivacy.statistic import Scope
@@ -172,21 +172,13 @@ _MAY_CHANGE = {
 
 def refuse_no_frame(frame: Any) -> None:
     """Refuse an object that is not a frame of any engine, whether other engines are installed or not."""
-    if isinstance(frame, pd.DataFrame) or not isinstance(frame, _NO_FRAMES):
-        return
-    read = "df = pd.DataFrame(...)"
-    if isinstance(frame, str | os.PathLike):
-        read = 'df = pd.read_csv("data.csv")'
-    elif isinstance(frame, pd.Series):
-        read = "df = series.to_frame()"
-    raise ParameterError(
-        "'frame' must be a frame of Polars, DuckDB, Dask, Spark, PyArrow or pandas "
-        f"(got {type(frame).__module__.partition('.')[0]}.{type(frame).__name__}).",
-        f"{read}; df.dp.protect(schema, epsilon=1.0).",
-    )
-
-
-_NO_FRAMES = (str, bytes, os.PathLike, dict, list, tuple, set, int, float, type(None), np.ndarray, pd.Series)
+    code = None if isinstance(frame, pd.DataFrame) else conversion(frame)
+    if code is not None:
+        raise ParameterError(
+            "'frame' must be a frame of Polars, DuckDB, Dask, Spark, PyArrow or pandas "
+            f"(got {type(frame).__module__.partition('.')[0]}.{type(frame).__name__}).",
+            code,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import gc
+import importlib
+import sys
 import warnings
 import zoneinfo
 from collections.abc import Callable, Iterator
@@ -194,8 +196,20 @@ def test_frames_of_the_pandas_interface_are_read(spark, conf):
 
 def test_frames_of_spark_connect_are_refused_by_name():
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(errors.ParameterError, match="Spark Connect"):
-        NarwhalsEngine(frame)
+    members = {"__module__": "pyspark.pandas.frame", "to_spark": lambda self: frame}
+    for refused in (frame, type("DataFrame", (), members)()):
+        with pytest.raises(errors.ParameterError, match="Spark Connect") as caught:
+            NarwhalsEngine(refused)
+        assert "toArrow()" in caught.value.hint
+
+
+def test_a_pandas_that_spark_cannot_import_is_told_from_a_missing_spark(monkeypatch):
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+    monkeypatch.setitem(sys.modules, "pyspark.pandas.extensions", None)
+    monkeypatch.delitem(sys.modules, "pdprivacy.spark", raising=False)
+    with pytest.raises(errors.MissingExtraError, match="does not work with this version of pandas") as caught:
+        importlib.import_module("pdprivacy.spark")
+    assert "pandas<3" in caught.value.hint
 
 
 def raising(cell):
