@@ -29,7 +29,7 @@ from pdprivacy.engine_narwhals.native_frames import (
     then,
     try_once,
 )
-from pdprivacy.errors import InvalidDataError
+from pdprivacy.errors import InvalidDataError, ParameterError
 from pdprivacy.statistic import Quantity, RankGrid, Read
 
 Found = TypeVar("Found")
@@ -71,8 +71,16 @@ class EngineFrame:
         return cls(wrapped.to_native(), engine, names, names, isinstance(wrapped, narwhals().LazyFrame))
 
     def select(self, names: Sequence[Hashable]) -> EngineFrame:
-        """These columns only, in this order."""
+        """These columns only, in this order.
+
+        Raises ParameterError for a name that Polars cannot hand over: it panics at a null character.
+        """
         kept = tuple(names)
+        if self.engine == "Polars" and any(isinstance(name, str) and "\0" in name for name in kept):
+            raise ParameterError(
+                "'frame' must have names of columns without a null character.",
+                'frame.rename({"a\\0b": "a_b"})',
+            )
         if self.steps:
             return replace(self, names=kept)
         return replace(self, frame=self.read(kept), stored=kept, names=kept)

@@ -15,9 +15,11 @@ import pandas as pd
 
 from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
+from pdprivacy.checks import is_null
 from pdprivacy.conform import FaultyCells, check_types, faulty_cells
 from pdprivacy.domain import Column, Domain, values_text
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError, short_traceback
+from pdprivacy.expressions.cells import double
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
@@ -240,9 +242,9 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
 def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
     """A column of another type than declared: for text that should be numbers, the texts that are not."""
     dtype_name = pandas_type_name(values.dtype) or "objects"
-    cells = values[values.notna().to_numpy(dtype=bool)]
+    cells = values[[not is_null(cell) for cell in values]] if dtype_name == "objects" else values.dropna()
     if column.kind in ("float", "integer") and dtype_name in ("text", "objects"):
-        cells = cells[pd.to_numeric(cells.astype(object), errors="coerce").isna().to_numpy(dtype=bool)]
+        cells = cells[[math.isnan(double(cell)) for cell in cells]]
     return _Tally(len(values), cells=_cells(cells), stored_type=dtype_name)
 
 
@@ -251,7 +253,7 @@ def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, 
     faulty = {name for name, _ in findings}
     unread = {name for name, fault in findings if fault in ("missing", "wrong type")}
     failed: _Findings = {}
-    for failure in schemas.failed_checks(frame, schema):
+    for failure in schemas.failed_checks(frame, schema, unread):
         if failure.column in unread or (failure.mended and failure.column in faulty):
             continue
         name = WHOLE if failure.column is None else failure.column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -186,8 +186,11 @@ class FailedCheck:
     cells: pd.Series[Any] | None
 
 
-def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
+def failed_checks(frame: pd.DataFrame, schema: Schema, unread: Set[Hashable]) -> list[FailedCheck]:
     """The checks of a schema that a frame does not meet, whose labels are unique; none of a `Domain`.
+
+    ``unread``: columns whose cells are of another type than declared. pandera would convert each of them, and
+    makes an array of 48 million numbers of the cell ``range(48_000_000)``.
 
     Raises as `validate` for what is no schema of pandas frames; holds cells, which no error may.
     """
@@ -197,7 +200,7 @@ def failed_checks(frame: pd.DataFrame, schema: Schema) -> list[FailedCheck]:
     declared = opened(schema)
     domain = domain_of(declared)
     failed = []
-    _, errors, stopped = _errors(frame, _without_bounds_of_dates(declared, domain))
+    _, errors, stopped = _errors(frame, _without_columns(_without_bounds_of_dates(declared, domain), unread))
     for error in errors:
         failures: _Failures = {}
         _record(failures, error, frame, declared, domain)
@@ -242,6 +245,17 @@ def _without_bounds_of_dates(schema: Any, domain: Domain) -> Any:
         return schema
     reduced = copy.copy(schema)
     reduced.columns = {**schema.columns, **changed}
+    return reduced
+
+
+def _without_columns(schema: Any, names: Set[Hashable]) -> Any:
+    """The schema with nothing declared of these columns but that they may be there."""
+    reduced = copy.copy(schema)
+    reduced.columns = dict(schema.columns)
+    for name in names & set(schema.columns):
+        column = reduced.columns[name] = copy.copy(schema.columns[name])
+        column.checks, column.parsers, column.dtype = [], [], None
+        column.coerce, column.nullable, column.unique, column.required = False, True, False, False
     return reduced
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import warnings
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -329,3 +331,28 @@ def test_unsupported_checks_are_refused(use, error, says):
     with pytest.raises(error) as caught:
         use(table)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("cell", [Decimal("sNaN"), 10**400, range(10**12)], ids=["sNaN", "10**400", "range"])
+def test_cells_that_no_double_or_array_holds_are_counted_without_a_conversion(cell, kind, coerce):
+    """pandera would make an array of ``range(10**12)``, of 8 terabytes."""
+    number = pa.Column(kind, pa.Check.in_range(0, 10), coerce=coerce, metadata={"dp": {}})
+    cells = np.empty(3, dtype=object)
+    cells[:] = [cell, 1, 2]
+    if type(cell) is range and coerce:
+        pytest.skip("pandera converts the cells before anything else")
+    table = pdprivacy.check(
+        pd.DataFrame({"x": pd.Series(cells, dtype=object)}), pa.DataFrameSchema({"x": number})
+    )
+    assert "x" in table.index
+    assert table.loc[["x"], "records"].max() >= 1
+
+
+def test_a_name_with_a_null_character_is_refused_before_polars_panics():
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    domain = pdprivacy.Domain((pdprivacy.Column("a\0b", "integer", lower=0, upper=5),))
+    for call in (pdprivacy.check, functools.partial(pdprivacy.protect, epsilon=1)):
+        with pytest.raises(ParameterError, match="without a null character"):
+            call(polars.DataFrame({"a\0b": [1, 2]}), domain)
