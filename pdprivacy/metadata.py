@@ -486,7 +486,9 @@ def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: 
 def _dates_of(texts: Any, like: pd.Series[Any]) -> pd.Series[Any]:
     """Texts as dates of the time zone and with the labels of other dates."""
     zone: Any = like.dt.tz
-    dates = pd.Series(pd.to_datetime([*texts], format="ISO8601", utc=zone is not None), index=like.index)
+    dates = pd.Series(
+        pd.to_datetime([*map(str, texts)], format="ISO8601", utc=zone is not None), index=like.index
+    )
     return (dates if zone is None else dates.dt.tz_convert(zone)).dt.as_unit("us")
 
 
