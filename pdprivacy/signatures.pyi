@@ -147,7 +147,7 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
@@ -731,7 +731,7 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
-        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
@@ -994,7 +994,7 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
-        margins: bool = False, margins_name: str = 'All', constraint: Constraint | None = None,
+        margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',

@@ -170,7 +170,11 @@ def calls(private: Any, value: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("value", DURATIONS, ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    DURATIONS,
+    ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, np.timedelta64) else "named",
+)
 def test_what_is_registered_as_an_integer_and_is_none_is_no_number(value):
     private = pdprivacy.protect(FRAME, Domain((AGE, MEMBER)), epsilon=1)
     for name, call in calls(private, value).items():

@@ -441,9 +441,12 @@ def test_the_risk_in_attrs_is_made_of_released_counts(private):
     for average in ("cells", "records"):
         expected = dr_ha(counts, Geometric(1, 1), "expected", average)
         assert stated[f"by_{average}"] == pytest.approx(float(expected), rel=1e-12)
-    plain_table = private.dp.crosstab("health", "region", epsilon=1, rng=1)
-    assert "dr_ha" not in plain_table.attrs["dp"]
-    assert plain_table.dp.metadata.dr_ha is None
+    turned = private.dp.crosstab("health", "region", epsilon=1, rng=1)
+    risk = dr_ha(np.maximum(turned.to_numpy().T, 0), Geometric(1, 1), "expected", "records")
+    assert turned.dp.metadata.dr_ha["by_records"] == pytest.approx(float(risk), rel=1e-12)
+    alone = private.dp.value_counts("health", epsilon=1, rng=1)
+    assert "dr_ha" not in alone.attrs["dp"]
+    assert alone.dp.metadata.dr_ha is None
 
 
 # ------------------------------------------------------------------ what is no release

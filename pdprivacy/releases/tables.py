@@ -87,7 +87,7 @@ def crosstab(
     epsilon: Rational,
     normalize: Normalize = False,
     margins: bool = False,
-    margins_name: str = "All",
+    margins_name: str | None = None,
     constraint: Constraint | None = None,
     branching: int = 2,
     weights: Hashable | None = None,
@@ -95,11 +95,11 @@ def crosstab(
 ) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
 
-    ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column ``margins_name``, which
-    is no declared label) are made of the noisy counts at no further cost. Without ``bounding`` or
-    ``constraint`` counts are not clamped: a negative one is noise. Bounding biases each count, and margins
-    and shares by the sum of these biases (a `pdprivacy.errors.BoundingWarning` says so); their intervals
-    include it, and their bias is not stated.
+    ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column ``margins_name``, by
+    default "All", which is no declared label) are made of the noisy counts at no further cost. Without
+    ``bounding`` or ``constraint`` counts are not clamped: a negative one is noise. Bounding biases each
+    count, and margins and shares by the sum of these biases (a `pdprivacy.errors.BoundingWarning` says so);
+    their intervals include it, and their bias is not stated.
 
     ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: non-negative shares
     that sum to one, or non-negative whole counts that sum to the number of rows where that is public
@@ -146,7 +146,7 @@ def crosstab(
             "normalize=True for shares of all, 'index' of each row",
         )
     flag(margins, "margins")
-    instance(margins_name, str, "margins_name")
+    margins_name = "All" if margins_name is None else instance(margins_name, str, "margins_name")
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError("'index' and 'columns' share a column.", EXAMPLES["crosstab"])
     axes = (*rows, *tops)

@@ -210,7 +210,7 @@ def restored(attrs: Json, columns: Sequence[Any], where: str) -> Released:
             f"{where} was written by another version of pdprivacy (format {file_format!r}, here {FORMAT}).",
             "read it with that version.",
         )
-    if shape.get("digest") != _digest(attrs.get(KEY), shape):
+    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:
         raise MetadataError(
             f"{where} does not hold the metadata that were saved with the release.", "restore it from a copy."
         )

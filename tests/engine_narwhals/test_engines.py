@@ -77,7 +77,8 @@ def same(actual: Any, expected: Any) -> None:
     """The very same numbers and metadata, or the same refusal."""
     if isinstance(expected, errors.PrivacyError):
         assert type(actual) is type(expected), actual
-        assert str(actual) == str(expected)
+        # a hint may be code, which is that of the engine
+        assert str(actual).partition("\nHint:")[0] == str(expected).partition("\nHint:")[0]
     elif isinstance(expected, pd.DataFrame | pd.Series):
         alike = (
             pd.testing.assert_frame_equal

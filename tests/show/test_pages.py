@@ -808,7 +808,8 @@ def test_metadata_is_a_table_of_what_is_known(made):
     assert rows["epsilon"] == "1.0"
     assert rows["columns"].startswith('["age", ')
     assert rows["fingerprint"] == facts.fingerprint
-    assert "bounding" not in rows
+    assert rows["bounding"] == "project"
+    assert "constraint" not in rows
     assert len(Page(made["corr"].dp.metadata._repr_html_()).words) < 6000
 
 

@@ -110,7 +110,7 @@ def named(released: pd.Index[Any]) -> list[Any]:
     """The labels of an index with the null label by name."""
 
     def one(label: Any) -> Any:
-        return "(null)" if label is None or label != label else label
+        return "(null)" if label is None or label is pd.NA or label != label else label
 
     return [tuple(map(one, label)) if isinstance(label, tuple) else one(label) for label in released.tolist()]
 

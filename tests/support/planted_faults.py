@@ -1092,8 +1092,8 @@ FAULTS = (
     PlantedFault(
         "changed metadata of a saved release accepted",
         "storage/shapes.py",
-        '    if shape.get("digest") != _digest(attrs.get(KEY), shape):',
-        '    if shape.get("digest") == "":',
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) != digest:',
+        '    if shape.get("digest", digest := _digest(attrs.get(KEY), shape)) == "":',
         ("tests/storage/test_storage.py::test_no_part_of_the_metadata_or_of_json_can_be_changed",),
     ),
     PlantedFault(
@@ -1206,8 +1206,8 @@ FAULTS = (
     PlantedFault(
         "upper bound of values not checked",
         "conform.py",
-        "            cells.outside = cells.outside | (good & (array > column.upper))",
-        "            pass",
+        "good & below, good & (below | above)",
+        "good & below, good & below",
         ("tests/test_conform.py::test_every_fault_has_its_fate",),
     ),
     PlantedFault(
@@ -1581,9 +1581,9 @@ FAULTS = (
     ),
     PlantedFault(
         "risk that was reached that of the last table alone",
-        "releases/tables.py",
-        '    return {"dr_ha": details}, None if entry is None else float(min(by_records[-1], 1.0))',
-        '    return {"dr_ha": details}, None if entry is None else float(min(by_records[0], 1.0))',
+        "releases/released_risk.py",
+        "        reached = None if entry is None else float(min(so_far, 1.0))",
+        "        reached = None if entry is None else float(min(own, 1.0))",
         (
             "tests/releases/test_disclosure_risk.py::test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent",
         ),
@@ -1604,7 +1604,7 @@ FAULTS = (
     ),
     PlantedFault(
         "copy of altered records made",
-        "ledger/__init__.py",
+        "ledger/store.py",
         "            check(row, before)\n",
         "",
         ("tests/ledger/test_audit.py::test_no_copy_is_made_of_altered_records",),

@@ -173,7 +173,7 @@ def test_bounded_and_consistent_numbers_are_said_to_be(released):
     assert "biases numbers towards the inside" in page(released["share"]).text
     assert "set to the bound" in page(released["share"]).text
     assert "made consistent (constraint simplex)" in page(released["shares"]).text
-    assert "biases numbers" not in page(released["means"]).text
+    assert "biases numbers" not in page(released["sums"]).text
     assert "3 independent releases" in page(released["several"]).text
 
 
