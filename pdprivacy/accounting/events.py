@@ -13,7 +13,7 @@ from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.privacy import ZCDP, Approx, Loss, Pure, check_loss, loss, positive
 from pdprivacy.types import settle
 
-NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
+NUMBER = re.compile(r"(0|[1-9][0-9]{0,3999})(?:/([1-9][0-9]{0,3999}))?", re.ASCII)
 """Rational numbers, below the number of digits that Python refuses to read or write."""
 
 LARGEST = 10**3999
@@ -243,9 +243,11 @@ def _integer(number: int) -> int:
 
 def number_of(text: object) -> Fraction:
     """Return the fraction in a text, which must be in lowest terms, so that each number has one text."""
-    if not isinstance(text, str) or not NUMBER.fullmatch(text) or str(number := Fraction(text)) != text:
-        raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
-    return number
+    if isinstance(text, str) and (written := NUMBER.fullmatch(text)) is not None:
+        number = Fraction(int(written[1]), int(written[2] or 1))
+        if str(number) == text:
+            return number
+    raise _malformed(f"numbers are like '1/10' in lowest terms (got {got(text)})")
 
 
 def _whole(number: object) -> int:

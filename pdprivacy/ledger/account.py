@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pdprivacy.accounting.rules import exceeded_error, sums_with
 from pdprivacy.checks import instance, one_of
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError
 from pdprivacy.exact import near
-from pdprivacy.ledger.store import Row, altered, parse
+from pdprivacy.ledger.store import Row, altered, canonical, parse
 from pdprivacy.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 from pdprivacy.types import settle
 
@@ -344,19 +345,29 @@ def entry_of(row: Row, terms: Terms) -> Entry:
     body = parse(row)
     try:
         time, sound = time_of(body["time"]), all(type(body[name]) is kind for name, kind in FIELDS.items())
-        ((event, count),) = from_json([body["loss"]])
+        priced = {name: body[name] for name in ("loss", "counted", "events") if name in body}
+        (cost, count), counted, events = _priced_of(canonical(priced))
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent._make(map(_fraction, body["spent"]))
-        requested = ((event.loss, count),)
-        counted = requested if "counted" not in body else _losses_of(body["counted"])
-        events = [(event, count)] if "events" not in body else from_json(body["events"])
-        if event.noise is not None or not counted or not events or not sound or body["charge"] <= 0:
+        if not sound or body["charge"] <= 0:
             raise altered(row)
-    except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (PrivacyError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
         raise altered(row) from None
     after = Account(terms, spent, (epsilon, delta), body["unstated"], body["charge"])
     texts = body["label"], body["mechanism"]
-    return Entry(after.charges, *texts, event.loss, count, counted, tuple(events), time, after, row.release)
+    return Entry(after.charges, *texts, cost, count, counted, events, time, after, row.release)
+
+
+@lru_cache(maxsize=1024)  # most charges of a budget cost the same
+def _priced_of(text: str) -> tuple[tuple[Loss, int], Losses, Events]:
+    """Return the loss of a charge with its count, its counted losses and its events, from their JSON."""
+    priced = json.loads(text)
+    ((event, count),) = from_json([priced["loss"]])
+    counted = _losses_of(priced["counted"]) if "counted" in priced else ((event.loss, count),)
+    events = from_json(priced["events"]) if "events" in priced else [(event, count)]
+    if event.noise is not None or not counted or not events:
+        raise ValueError
+    return (event.loss, count), counted, tuple(events)
 
 
 def priced_text(row: Row) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 from pdprivacy import ZCDP, Approx, Budget, Column, Domain, Ledger, Pure, Unit
 from pdprivacy.accounting import Event, GaussianNoise
-from pdprivacy.accounting.events import tally
+from pdprivacy.accounting.events import from_json, tally
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetError,
@@ -527,3 +527,22 @@ def test_equal_charges_are_counted_before_they_are_parsed(ledger, monkeypatch):
         assert len(events) == len({event for event, _ in events})
     assert len(parsed) == len(kinds)
     assert stored.report(1e-3).equals(in_memory.report(1e-3))
+
+
+def test_losses_of_equal_charges_are_parsed_once(ledger, monkeypatch):
+    """The sums and times of charges differ, but most losses of a long ledger are equal."""
+    parsed = []
+
+    def counted_from_json(items):
+        parsed.append(items)
+        return from_json(items)
+
+    monkeypatch.setattr("pdprivacy.ledger.account.from_json", counted_from_json)
+    in_memory, stored = Budget(100), ledger.open("b", Pure(100))
+    for number in range(30):
+        for budget in (in_memory, stored):
+            budget.charge(Pure(Fraction(1 + number % 3, 1009)), "mean of age", count=1 + number % 2)
+    parsed.clear()
+    costs = ["epsilon", "delta", "rho"]
+    pd.testing.assert_frame_equal(stored.entries[costs], in_memory.entries[costs])
+    assert len(parsed) <= 6
