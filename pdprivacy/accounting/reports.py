@@ -299,8 +299,8 @@ def to_dp_events(events: Events) -> DpEvent:
     ParameterError : no events, or a loss with a positive delta without noise.
     MissingExtraError : dp-accounting is not installed.
     """
-    library = _library().dp_event
     pairs = _some(events)
+    library = _library().dp_event
     return library.ComposedDpEvent(
         [library.SelfComposedDpEvent(_to_dp_event(event, library), count) for event, count in pairs]
     )

@@ -345,7 +345,7 @@ def entry_of(row: Row, terms: Terms) -> Entry:
     body = parse(row)
     try:
         time, sound = time_of(body["time"]), all(type(body[name]) is kind for name, kind in FIELDS.items())
-        priced = {name: body[name] for name in ("loss", "counted", "events") if name in body}
+        priced: dict[str, Any] = {name: body[name] for name in ("loss", "counted", "events") if name in body}
         (cost, count), counted, events = _priced_of(canonical(priced))
         epsilon, delta = map(_fraction, body["asked"])
         spent = Spent._make(map(_fraction, body["spent"]))

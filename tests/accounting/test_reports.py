@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 import dp_accounting
@@ -22,6 +22,7 @@ from pdprivacy.accounting import (
     epsilon,
     optimal_epsilon,
     pld_epsilon,
+    report,
     to_dp_events,
     zcdp_epsilon,
 )
@@ -431,3 +432,12 @@ def test_the_extra_is_named(monkeypatch):
     ):
         with pytest.raises(MissingExtraError, match=r"pip install \"pdprivacy\[pld\]\""):
             call()
+
+
+@pytest.mark.parametrize(
+    "call", [to_dp_events, partial(pld_epsilon, delta=1e-3), partial(report, delta=1e-3)]
+)
+def test_events_are_checked_before_an_extra_is_imported(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ParameterError, match=r"^'events' must hold at most 1,000,000 items"):
+        call(range(10**12))
