@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -191,6 +192,26 @@ def problems(
         text = stream.read()
     assert os.waitpid(child, 0)[1] == 0
     return json.loads(text)
+
+
+def test_a_forked_process_collects_nothing_that_its_parent_left(folder):
+    """Objects of extensions with threads, such as connections of DuckDB, crash where a fork destroys them."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    cycle = [connection, connection.sql("SELECT range AS x FROM range(100)").order("x DESC")]
+    cycle.append(cycle)
+
+    def check(path: Path) -> str:
+        gc.collect()
+        return "" if path.exists() else "no file"
+
+    gc.disable()  # the garbage is there when the process is forked
+    try:
+        del connection, cycle
+        assert problems(check, [("file", {"": b"content"})], folder) == {}
+    finally:
+        gc.enable()
 
 
 def test_an_intact_ledger_takes_what_is_left_and_no_more(content, folder):
