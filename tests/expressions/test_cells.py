@@ -34,7 +34,7 @@ NAIVE = {
         [None if t is None else pd.Timestamp(t).to_pydatetime() for t in TEXTS], dtype=object
     ),
     "NumPy": pd.Series(
-        [np.datetime64("NaT") if t is None else np.datetime64(t) for t in TEXTS], dtype=object
+        [np.datetime64("NaT", "s") if t is None else np.datetime64(t) for t in TEXTS], dtype=object
     ),
     "categories": stamps("datetime64[ns]").astype("category"),
     "sparse": stamps("datetime64[ns]").astype(pd.SparseDtype("datetime64[ns]")),

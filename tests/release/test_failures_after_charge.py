@@ -363,7 +363,8 @@ def test_an_error_and_the_entries_agree_on_the_answer_wherever_an_interrupt_come
     released()
     calls = released()
     known, charged = set(), 2
-    for at in range(1, calls, 7 if ledger else 3):
+    # the answer is noted near the end
+    for at in sorted({*range(1, calls, 7 if ledger else 3), *range(max(1, calls - 60), calls, 2)}):
         with pytest.raises(KeyboardInterrupt) as caught:
             released(at)
         entries, notes = private.dp.budget.entries, "; ".join(getattr(caught.value, "__notes__", []))
