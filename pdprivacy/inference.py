@@ -162,8 +162,8 @@ def combine(
         error the 95 % quantile is 1.96 in place of 12.71, 4.30 and 2.78 for m = 2, 3 and 5.
     level : the coverage of the interval.
 
-    Numbers that were projected onto their limits are taken as they were before (`released.dp.unprojected()`):
-    a mean of projected numbers would be biased.
+    Numbers that were projected onto their limits are taken as they were before, as by
+    ``released.dp.unprojected()``: a mean of projected numbers would be biased.
 
     Returns a DataFrame with columns ``estimate``, ``variance``, ``standard_error``,
     ``degrees_of_freedom`` (infinite: normal law), ``lower`` and ``upper``, one row per label of the

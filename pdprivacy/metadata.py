@@ -486,10 +486,12 @@ def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: 
 def _dates_of(texts: Any, like: pd.Series[Any]) -> pd.Series[Any]:
     """Texts as dates of the time zone and with the labels of other dates."""
     zone: Any = like.dt.tz
-    dates = pd.Series(
-        pd.to_datetime([*map(str, texts)], format="ISO8601", utc=zone is not None), index=like.index
-    )
-    return (dates if zone is None else dates.dt.tz_convert(zone)).dt.as_unit("us")
+    stamps = [pd.Timestamp(str(text)) for text in texts]  # pandas 2 parses lists of them as nanoseconds
+    if zone is not None:
+        stamps = [stamp.tz_convert("UTC").tz_localize(None) for stamp in stamps]
+    array = np.array([stamp.as_unit("us").to_datetime64() for stamp in stamps], dtype="datetime64[us]")
+    dates = pd.Series(array, index=like.index)
+    return dates if zone is None else dates.dt.tz_localize("UTC").dt.tz_convert(zone)
 
 
 def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:

@@ -44,7 +44,7 @@ class Options(TypedDict, total=False):
     bounding : keeps released numbers within their bounds. "project" (the default) moves a mean, a share, a
         variance, a deviation or a matrix to the nearest possible one, at no cost and with the same noise;
         sums and counts stay as they are, because their biases would add up. The metadata keep the numbers
-        before (`released.dp.unprojected()`). "truncated" (noise conditioned on staying inside, with the
+        before (``released.dp.unprojected()``). "truncated" (noise conditioned on staying inside, with the
         larger scale that this needs unless it is Gaussian) and "clamp" (also called "bit") bound each noisy
         part, also of sums and counts. None: no bounding.
     bounds : with "truncated" or "clamp", narrower public bounds than the declaration implies: (lower, upper),

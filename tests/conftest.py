@@ -14,7 +14,12 @@ from types import ModuleType
 from typing import Any
 
 # of the processes that tests start: pandera imports pyspark where it is there, which warns of pandas 3
-os.environ.setdefault("PYTHONWARNINGS", "ignore:PySpark does not yet fully support pandas:FutureWarning")
+# and from Python 3.12 on, a fork of a process with threads warns
+os.environ.setdefault(
+    "PYTHONWARNINGS",
+    "ignore:PySpark does not yet fully support pandas:FutureWarning,"
+    "ignore:This process (pid=:DeprecationWarning",
+)
 if not hasattr(sys.modules["__main__"], "__file__"):
     # a worker of xdist: pyspark, which pandera imports where it is there, would take it for its own doctests
     sys.modules["__main__"].__file__ = __file__

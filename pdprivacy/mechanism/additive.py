@@ -279,7 +279,7 @@ class Additive:
     def std(self) -> float:
         """Standard deviation of the noise before any bounding.
 
-        No bounding has a larger root mean squared error: see `Bounds.worst_mse`.
+        No bounding has a larger root mean squared error: see ``Bounds.worst_mse``.
         """
         return self.distribution.std
 

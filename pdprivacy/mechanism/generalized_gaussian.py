@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from pdprivacy import noise
-from pdprivacy.checks import flag
+from pdprivacy.checks import flag, whole
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.exact import bisect, float_up, power_below, power_up, root_above, smallest
@@ -357,7 +357,8 @@ def check_largest(
     if linf_sensitivity is None:
         return sensitivity
     largest = positive(linf_sensitivity, "linf_sensitivity")
-    if not sensitivity / (l0_sensitivity or 1) <= largest <= sensitivity:
+    count = 1 if l0_sensitivity is None else whole(l0_sensitivity, "l0_sensitivity", 1)
+    if not sensitivity / count <= largest <= sensitivity:
         raise ParameterError(
             "'linf_sensitivity' must be between 'sensitivity' divided by 'l0_sensitivity' and 'sensitivity' "
             f"(got {got(linf_sensitivity)}).",

@@ -284,6 +284,8 @@ def _dtype_to_json(dtype: Any) -> Any:
 def _dtype_from_json(stored: Any) -> Any:
     """Return a dtype; ValueError for one whose cells have a length, which may be any."""
     if not isinstance(stored, dict):
+        if stored == "str":  # objects with pandas 2
+            return stored
         dtype = pd.api.types.pandas_dtype(stored) if isinstance(stored, str) else None
         if dtype is None or dtype.kind in "SUV":
             raise ValueError

@@ -85,7 +85,7 @@ READS: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "replaced": (lambda p: p.assign(x="k * 2").clip(upper={"x": 3}).dp.mean("x", epsilon=1), {"k", "x"}),
     "of others": (lambda p: p.fillna(0).recode("k", {1: 2}).dp.mean("x", epsilon=1), set()),
     "renamed": (lambda p: p.rename({"x": "y", "k": "n"}).dp.mean("y", epsilon=1), {"x"}),
-    "part": (lambda p: next(iter(p.partition("k", epsilon=1).values())).dp.count(epsilon=1), {"k"}),
+    "part": (lambda p: next(iter(p.dp.partition("k", epsilon=1).values())).dp.count(epsilon=1), {"k"}),
 }
 
 

@@ -141,7 +141,10 @@ PLAIN = {
 def test_the_mask_is_what_dataframe_query_selects(frame, text):
     step = parsed(text)
     assume(not (re.search("[-*] ", text) and object in (frame["age"].dtype, frame["income"].dtype)))
-    selected = frame.query(text, engine="python")
+    try:
+        selected = frame.query(text, engine="python")
+    except (TypeError, AttributeError):  # pandas has no common dtype of its own and of int64[pyarrow]
+        reject()
     assert frame.index[step.keep(frame)].tolist() == selected.index.tolist()
 
 

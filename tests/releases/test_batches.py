@@ -183,8 +183,8 @@ def streamed_and_counted(survey):
     connection = duckdb.connect()
     connection.create_function("counted", counted, ["BIGINT"], "BIGINT", side_effects=True)
     frame = connection.from_df(survey.assign(person=survey["person"].astype(np.int64)))
-    names = ", ".join(f'"{name}"' for name in survey if name != "family")
-    return frame.project(f"{names}, counted(family) as family"), rows
+    names = ", ".join(f'"{name}"' for name in survey if name != "age")
+    return frame.project(f"{names}, counted(age) as age"), rows
 
 
 MADE = {"Polars": lazily_counted, "Dask": in_partitions_counted, "DuckDB": streamed_and_counted}

@@ -817,7 +817,7 @@ def check_stated_bounds(released: Any) -> None:
     if stored is None:
         return
     ends = np.array(stored, dtype=float)  # None becomes NaN
-    assert ends.shape in ((2,), (*values.shape, 2))
+    assert ends.shape in ((2,), (*values.shape, 2), (*values.shape[1:], 2))  # or one for each column
     low = np.where(np.isnan(ends[..., 0]), -np.inf, ends[..., 0])
     high = np.where(np.isnan(ends[..., 1]), np.inf, ends[..., 1])
     assert (low <= high).all()

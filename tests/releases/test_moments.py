@@ -190,7 +190,7 @@ def public_facts(released: Any) -> Any:
     facts = {
         key: value
         for key, value in released.attrs["dp"].items()
-        if key not in ("error", "fingerprint", "dr_ha", "budget")
+        if key not in ("error", "fingerprint", "dr_ha", "budget", "projection")
     }
     return (
         type(released),
@@ -199,7 +199,7 @@ def public_facts(released: Any) -> Any:
         dtypes,
         getattr(released, "name", None),
         facts,
-        sorted(released.attrs["dp"]),
+        sorted(set(released.attrs["dp"]) - {"projection"}),  # there where a number was moved
         sorted(released.attrs["dp"]["error"]),
         sorted(released.attrs),
     )

@@ -649,7 +649,7 @@ def test_control_c_in_a_terminal_wipes_the_bar_off(tmp_path):
 
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update(PYTHONPATH=str(ROOT), OPENBLAS_NUM_THREADS="1")
+        os.environ.update(PYTHONPATH=str(ROOT), OPENBLAS_NUM_THREADS="1", PYTHON_COLORS="0")
         os.environ.pop("TQDM_DISABLE", None)
         os.execv(sys.executable, [sys.executable, "-W", "ignore", "-c", PRESSED])
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

@@ -241,7 +241,8 @@ def _of_rounded(first: Draw, second: Draw) -> float:
     """The hockey-stick divergence of a vector of independent numbers at the part's epsilon.
 
     Rounding is post-processing of the continuous law, whose divergence is computed here. Where several
-    numbers move they share the epsilon, in the best of a few ways, and their divergences add up.
+    numbers move, the divergence is at most that of their losses together, and at most the sum of their own
+    where they share the epsilon, in the best of a few ways.
     """
     power, divisor = map(float, first.law.parameters)
     scale = math.exp(math.log(divisor) / power)
@@ -267,8 +268,53 @@ def _of_rounded(first: Draw, second: Draw) -> float:
             total += max(both)
         totals.append(total)
         if len(moved) == 1:
-            break
-    return min(totals)
+            return total
+    return min(
+        *totals, max(_together(*pair, moved, power, scale) for pair in ((first, second), (second, first)))
+    )
+
+
+def _together(first: Draw, second: Draw, moved: list[int], power: float, scale: float) -> float:
+    """An upper bound of the divergence of several independent numbers, by the law of the sum of their losses.
+
+    The noise of each number is cut into cells, each with its largest loss. Sums of losses are rounded up to
+    steps of epsilon / 500; those beyond 10 epsilon count as infinite.
+    """
+    epsilon, losses, masses, beyond = float(first.epsilon), np.zeros(1), np.ones(1), 0.0
+    numbers = []
+    for position in moved:
+        ends = _range(first, position) if first.below is not None else (None, None)
+        numbers.append(_cells(power, scale, first.centers[position], second.centers[position], *ends))
+    for own, cells in numbers[:-1]:
+        steps = np.ceil(np.add.outer(losses, own) / epsilon * 500)
+        weights, known = np.multiply.outer(masses, cells), steps <= 5000
+        beyond += float(weights[~known].sum())
+        masses = np.bincount((np.maximum(steps[known], -2000) + 2000).astype(int), weights[known])
+        losses = (np.arange(len(masses)) - 2000) * epsilon / 500
+    own, cells = numbers[-1]
+    above = np.append(np.cumsum(cells[::-1])[::-1], 0.0)
+    scaled = np.append(np.cumsum((cells * np.exp(-own))[::-1])[::-1], 0.0)
+    left = epsilon - losses
+    at = np.searchsorted(own, left, side="right")
+    return float((masses * np.maximum(above[at] - np.exp(left) * scaled[at], 0.0)).sum()) + beyond
+
+
+def _cells(
+    power: float, scale: float, a: int, b: int, low: int | None, high: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The largest loss of ``a`` against ``b`` in each of many cells, in rising order, and their masses."""
+    left, right = (-math.inf if low is None else low - 0.5), (math.inf if high is None else high + 0.5)
+    whole = [_cdf(right - center, power, scale) - _cdf(left - center, power, scale) for center in (a, b)]
+    reach = scale * 60 ** (1 / power)  # e^-60 of the noise is beyond
+    z = np.linspace(max(left, a - reach), min(right, a + reach), 4001)
+    half = special.gammaincc(1 / power, (np.abs(z - a) / scale) ** power) / 2
+    below, beyond = np.where(z < a, half, 1 - half), np.where(z < a, 1 - half, half)
+    masses = np.where(z[1:] <= a, np.diff(below), -np.diff(beyond)) / whole[0]
+    ratio = (np.abs(z - b) / scale) ** power - (np.abs(z - a) / scale) ** power
+    losses = ratio + math.log(whole[1]) - math.log(whole[0])
+    largest = np.maximum(losses[1:], losses[:-1])
+    order = np.argsort(largest)
+    return largest[order], np.maximum(masses[order], 0.0)
 
 
 def _stick(

@@ -354,9 +354,9 @@ def test_numbers_of_different_units_have_axes_of_their_own():
     assert names == ["root mean squared error of age", "root mean squared error of year"]
     assert "there is no bias" in said(ax)
     for part, name in zip(ax.child_axes, ("age", "year"), strict=True):
-        assert lines(part)["none"][:, 1] == pytest.approx(plan["rmse"].xs(name, level=2).to_numpy())
+        assert lines(part)["project"][:, 1] == pytest.approx(plan["rmse"].xs(name, level=2).to_numpy())
     (only,) = bare(plan.xs("year", level=2)).child_axes
-    assert lines(only)["none"][:, 1] == pytest.approx(plan["rmse"].xs("year", level=2).to_numpy())
+    assert lines(only)["project"][:, 1] == pytest.approx(plan["rmse"].xs("year", level=2).to_numpy())
 
 
 @pytest.mark.full
