@@ -153,7 +153,7 @@ def protect(
     if unit is not None and sum(bool(label == unit) for label in columns) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     open_budget = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
-    domain = schemas.read_schema(schema)
+    domain = schemas.present(schemas.read_schema(schema), schema, columns)
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
         # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)

@@ -168,9 +168,10 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     refuse_no_frame(frame)
     domain = schemas.read_schema(schema)
     if isinstance(frame, pd.DataFrame):
+        domain = schemas.present(domain, schema, frame.columns)
         findings, failing, rows = _of_pandas(frame, schema, domain)
     else:
-        findings, failing, rows = _of_engine(frame, domain)
+        findings, failing, rows = _of_engine(frame, schema, domain)
     share = f" ({percent(failing / rows)})" if failing else ""
     line = f"{failing:,} of {many(rows, 'record')}{share} do not meet the declaration"
     if any(fault.startswith(FAILED) for _, fault in findings):
@@ -273,11 +274,12 @@ def _failed(frame: pd.DataFrame, schema: Any, findings: Mapping[tuple[Hashable, 
 # ---------------------------------------------------------------- other engines
 
 
-def _of_engine(frame: Any, domain: Domain) -> tuple[_Findings, int, int]:
+def _of_engine(frame: Any, schema: Any, domain: Domain) -> tuple[_Findings, int, int]:
     """The faults of a frame of another engine, how many records have any, and of how many."""
     from pdprivacy.engine_narwhals import EngineFrame
 
     source = EngineFrame.of(frame)
+    domain = schemas.present(domain, schema, source.names)
     findings: _Findings = {}
     typed = []
     for column in domain.columns:

@@ -8,7 +8,16 @@ pandera is imported when the first schema is read, not with the package.
 """
 
 from pdprivacy.schema.declarations import Schema
-from pdprivacy.schema.pandera_reader import read_schema, unchecked
+from pdprivacy.schema.pandera_reader import present, read_schema, unchecked
 from pdprivacy.schema.validation import FailedCheck, coerce, failed_checks, validate
 
-__all__ = ["FailedCheck", "Schema", "coerce", "failed_checks", "read_schema", "unchecked", "validate"]
+__all__ = [
+    "FailedCheck",
+    "Schema",
+    "coerce",
+    "failed_checks",
+    "present",
+    "read_schema",
+    "unchecked",
+    "validate",
+]

@@ -209,6 +209,20 @@ def check_text(check: Any, *, values: bool = True) -> str:
     return name or (check.error if isinstance(check.error, str) else "a check without a name")
 
 
+def built_in(check: Any) -> str | None:
+    """Return the name of the built-in check that every cell has to meet; None for any other check.
+
+    A check that only warns, or that looks at groups, binds no cell. The function of a check tells whether
+    it is built in; its ``name`` and ``statistics`` may be anything.
+    """
+    from pandera.api.function_dispatch import Dispatcher
+
+    function = getattr(check, "_check_fn", None)
+    if check.raise_warning or check.groupby is not None or not isinstance(function, Dispatcher):
+        return None
+    return str(function.__name__)
+
+
 def stated(check: Any) -> Interval:
     """The interval of numbers that a built-in check declares; infinite ends declare nothing."""
     low, high = (end if is_number(end) and finite(end) else None for end in bounds_of(check))
@@ -220,9 +234,9 @@ def stated(check: Any) -> Interval:
 
 def closed(check: Any) -> tuple[bool, bool]:
     """Return whether the lower and the upper end that a built-in check names belong to the interval."""
-    statistics = check.statistics or {}
-    below = check.name != "greater_than" and bool(statistics.get("include_min", True))
-    above = check.name != "less_than" and bool(statistics.get("include_max", True))
+    statistics, name = check.statistics or {}, built_in(check)
+    below = name != "greater_than" and bool(statistics.get("include_min", True))
+    above = name != "less_than" and bool(statistics.get("include_max", True))
     return below, above
 
 
@@ -231,7 +245,7 @@ BOUNDS = {"in_range", "greater_than_or_equal_to", "greater_than", "less_than_or_
 
 def bounds_of(check: Any) -> tuple[Any, Any]:
     """Return the lower and the upper end of a built-in check, of any type; None where it has none."""
-    statistics = (check.statistics or {}) if check.name in BOUNDS else {}
+    statistics = (check.statistics or {}) if built_in(check) in BOUNDS else {}
     return statistics.get("min_value"), statistics.get("max_value")
 
 
@@ -241,7 +255,7 @@ def implied_by_dates(check: Any, column: Column) -> bool:
     Dates and ends are rounded down to the resolution of the column.
     """
     bounds = bounds_of(check)
-    if column.timeline is None or check.groupby is not None or all(end is None for end in bounds):
+    if column.timeline is None or all(end is None for end in bounds):
         return False
     if column.nullable and not check.ignore_na:
         return False
@@ -253,13 +267,22 @@ def implied_by_dates(check: Any, column: Column) -> bool:
 
 def allowed(check: Any) -> list[Any] | None:
     """The labels that ``isin`` or ``eq`` declares, in order and without nulls; else None."""
-    statistics = check.statistics or {}
-    if check.name == "isin" and "allowed_values" in statistics:
-        values = statistics["allowed_values"]
-        return [value for value in in_order(values) if not pd.isna(value)]
-    if check.name == "equal_to" and "value" in statistics:
-        return [statistics["value"]]
-    return None
+    if built_in(check) == "isin":
+        return [value for value in in_order(check.statistics["allowed_values"]) if not pd.isna(value)]
+    return [check.statistics["value"]] if built_in(check) == "equal_to" else None
+
+
+def excluded(check: Any) -> list[Any]:
+    """The labels that ``notin`` or ``ne`` excludes, without nulls; empty for any other check."""
+    if built_in(check) == "notin":
+        return [value for value in in_order(check.statistics["forbidden_values"]) if not pd.isna(value)]
+    return [check.statistics["value"]] if built_in(check) == "not_equal_to" else []
+
+
+def common_labels(lists: Sequence[Sequence[Any]], checks: Sequence[Any]) -> list[Any]:
+    """The labels that are in all lists and that no check excludes, in the order of the first list."""
+    barred = [value for check in checks for value in excluded(check)]
+    return [label for label in lists[0] if all(label in other for other in lists) and label not in barred]
 
 
 def in_order(values: Iterable[Any]) -> list[Any]:

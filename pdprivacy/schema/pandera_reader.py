@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -23,8 +23,10 @@ from pdprivacy.schema.declarations import (
     bounds_of,
     check_text,
     closed,
+    common_labels,
     date_column,
     engine_of,
+    excluded,
     implied_by_dates,
     in_order,
     opened,
@@ -56,7 +58,9 @@ def read_schema(schema: Schema) -> Domain:
     integer, an open end of a float column is kept as a closed one (a superset of what is declared).
     Where only bins are given, their outer edges are the bounds. Bounds that are dates declare a column of
     dates (docs/dates.md). Categories come from ``isin`` and ``eq``,
-    from a categorical dtype (an ``Enum`` is one), and are ``(False, True)`` for truth values.
+    from a categorical dtype (an ``Enum`` is one), and are ``(False, True)`` for truth values; ``ne`` and
+    ``notin`` exclude some of them. Checks that only warn (``raise_warning=True``) and functions, whatever
+    their name, bound nothing.
 
     Accepts a ``DataFrameSchema`` or ``DataFrameModel`` class of ``pandera.pandas``, ``pandera.polars`` or
     ``pandera.pyspark``: the same declaration gives the same domain. Decimals are of kind ``"category"`` in
@@ -99,6 +103,24 @@ def domain_of(schema: Any) -> Domain:
     return Domain(tuple(columns))
 
 
+def present(domain: Domain, schema: Schema, columns: Collection[Hashable]) -> Domain:
+    """Return the domain without its columns that the schema does not require and that are not there.
+
+    Where none is there, all are kept.
+
+    >>> import pandera.pandas as pa
+    >>> age, pay = pa.Column(int, metadata={"dp": {}}), pa.Column(int, required=False, metadata={"dp": {}})
+    >>> schema = pa.DataFrameSchema({"age": age, "pay": pay})
+    >>> present(read_schema(schema), schema, ["age"]).names
+    ('age',)
+    """
+    if isinstance(schema, Domain):
+        return domain
+    declared, labels = opened(schema).columns, set(columns)
+    kept = [c for c in domain.columns if declared[c.name].required or c.name in labels]
+    return Domain(tuple(kept)) if kept else domain
+
+
 def _refuse_row_changes(schema: Any) -> None:
     parts = [schema, *schema.columns.values(), *([] if schema.index is None else [schema.index])]
     for option in ("parsers", "drop_invalid_rows"):
@@ -127,7 +149,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
             "declare each column that is released",
         )
     dtype = schema_dtype or column.dtype
-    checks = [check for check in column.checks if check.groupby is None]
+    checks = column.checks
     kind = _kind(dtype, checks, options)
     declared = _declared_ends(dtype, checks, options)
     dates = _dates(name, dtype, checks, options) if any(end is not None for end in declared) else None
@@ -304,7 +326,7 @@ def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -
         declared.append(list(categories))
     if not declared:
         return None
-    labels = [label for label in declared[0] if all(label in other for other in declared[1:])]
+    labels = common_labels(declared, checks)
     if not labels:
         raise _contradiction(name, checks)
     if kind == "boolean":
@@ -336,11 +358,8 @@ def _numeric(
         return interval, None
     labels = [
         label
-        for label in declared[0]
-        if is_number(label)
-        and all(label in other for other in declared[1:])
-        and label in interval
-        and (not whole or label == math.floor(label))
+        for label in common_labels(declared, checks)
+        if is_number(label) and label in interval and (not whole or label == math.floor(label))
     ]
     if not labels:
         raise _contradiction(name, checks)
@@ -454,11 +473,13 @@ def _of_whole(schema: Any) -> Iterator[str]:
 
 def _said(check: Any, column: Column) -> bool:
     """Return whether every value of the declared column meets the check, except an open end itself."""
-    if check.groupby is not None or (column.nullable and not check.ignore_na):
+    if column.nullable and not check.ignore_na:
         return False
     if column.timeline is not None:
         return implied_by_dates(check, column)
     if (interval := stated(check)) != LINE:
         return column.hull.within(interval.closed())
-    labels = allowed(check)
-    return labels is not None and column.categories is not None and set(column.categories) <= set(labels)
+    labels = set(column.categories or ())
+    if barred := excluded(check):
+        return bool(labels) and labels.isdisjoint(barred)
+    return bool(labels) and labels <= set(allowed(check) or ())

@@ -7,8 +7,10 @@ import re
 import warnings
 from collections.abc import Hashable, Set
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy.cell_types import conversion_hint, pandas_type_name, refuse_other_types
@@ -19,6 +21,7 @@ from pdprivacy.schema.declarations import (
     Schema,
     allowed,
     check_text,
+    excluded,
     implied_by_dates,
     opened,
     refuse_other_engines,
@@ -51,10 +54,13 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     if declared is None:
         return frame
     domain = domain_of(declared)
+    _refuse_changed_numbers(frame, declared)
     validated, failures = _run(frame, _without_bounds_of_dates(declared, domain), domain)
     if validated is not None and not failures:
         failures = {
-            name: {"column_in_dataframe": _NO_FATE} for name in domain if name not in validated.columns
+            name: {"column_in_dataframe": _NO_FATE}
+            for name in domain
+            if name not in validated.columns and declared.columns[name].required
         }
         if not failures:
             return validated
@@ -119,7 +125,8 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The frame with the columns that the schema coerces in their declared dtypes; the rest as it is.
 
     A column whose cells cannot all be coerced is refused: leaving it as it is would let one record
-    decide what becomes of the others.
+    decide what becomes of the others. A declared column stays as it is where its dtype cannot hold one of
+    its numbers, such as a fraction: `pdprivacy.conform` decides about each of these numbers.
 
     Raises
     ------
@@ -136,16 +143,12 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     coerced = frame.copy(deep=False)
     refused = []
-    for name, column in declared.columns.items():
-        dtype = declared.dtype or column.dtype
-        if dtype is None or not (declared.coerce or column.coerce) or name not in frame.columns:
-            continue
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                coerced[name] = dtype.coerce(frame[name])
-        except Exception:
+    for name, dtype in _coerced_dtypes(frame, declared).items():
+        cells = _coerced(frame[name], dtype)
+        if cells is None:
             refused.append(name)
+        elif "dp" not in (declared.columns[name].metadata or {}) or not _changes(frame[name], cells):
+            coerced[name] = cells
     if refused:  # outside the except block, so that no error that holds cells is the context
         named = "; ".join(
             f"column {name!r} to {declared.dtype or declared.columns[name].dtype}" for name in refused
@@ -154,6 +157,58 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             f"the data cannot be coerced ({named}).", _uncoerced(refused[0], domain_of(declared))
         )
     return coerced
+
+
+def _coerced_dtypes(frame: pd.DataFrame, schema: Any) -> dict[Hashable, Any]:
+    """The dtypes to which the schema coerces columns of the frame."""
+    dtypes = {
+        name: schema.dtype or column.dtype
+        for name, column in schema.columns.items()
+        if (schema.coerce or column.coerce) and name in frame.columns
+    }
+    return {name: dtype for name, dtype in dtypes.items() if dtype is not None}
+
+
+def _coerced(values: pd.Series[Any], dtype: Any) -> pd.Series[Any] | None:
+    """The column in a dtype of pandera; None where a cell cannot be coerced."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cells: pd.Series[Any] = dtype.coerce(values)
+    except Exception:
+        return None
+    return cells
+
+
+def _changes(before: pd.Series[Any], after: pd.Series[Any]) -> bool:
+    """Return whether the integers or truth values of ``after`` differ from the numbers they were made of.
+
+    pandas truncates 20.9 to 20, makes 44 of 300 in int8, and True of 2.
+    """
+    if after.dtype.kind not in "iub" or before.dtype == after.dtype:
+        return False
+    if before.dtype.kind in "iuf":
+        old, new = (values.to_numpy(dtype=np.float64, na_value=np.nan) for values in (before, after))
+        return bool((old != new)[~np.isnan(old)].any())
+    if pandas_type_name(before.dtype) == "text":
+        return False
+    pairs = zip(before.tolist(), after.tolist(), after.isna().tolist(), strict=True)
+    return any(isinstance(old, Number) and not null and bool(old != new) for old, new, null in pairs)
+
+
+def _refuse_changed_numbers(frame: pd.DataFrame, schema: Any) -> None:
+    """Refuse a declared column of which pandera would change a number when it coerces."""
+    changed = []
+    for name, dtype in _coerced_dtypes(frame, schema).items():
+        if "dp" in (schema.columns[name].metadata or {}):
+            cells = _coerced(frame[name], dtype)
+            if cells is not None and _changes(frame[name], cells):
+                changed.append(f"column {name!r} to {dtype}")
+    if changed:
+        raise InvalidDataError(
+            f"coercing {'; '.join(changed)} would change numbers, such as fractions.",
+            'declare a dtype that holds them, or pass on_invalid="drop", which leaves fractions out',
+        )
 
 
 def _uncoerced(name: Hashable, domain: Domain) -> str:
@@ -237,7 +292,7 @@ def _without_bounds_of_dates(schema: Any, domain: Domain) -> Any:
     changed = {}
     for column in domain.columns:
         checks = schema.columns[column.name].checks if column.timeline is not None else []
-        left = [check for check in checks if not implied_by_dates(check, column)]
+        left = [check for check in checks if not (check.raise_warning or implied_by_dates(check, column))]
         if len(left) < len(checks):
             changed[column.name] = copy.copy(schema.columns[column.name])
             changed[column.name].checks = left
@@ -306,18 +361,17 @@ def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
         # nulls and fractions turn a column of integers into doubles; without them it is one of integers again
         floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
         return drops if floating or check == "not_nullable" else _NO_FATE
-    if check.groupby is not None:
-        return _NO_FATE
     if (interval := stated(check)) != LINE:
         if not column.interval.within(interval):
             return _NO_FATE
         clips = column.categories is None and values.dtype.kind in "iuf"
         return drops | {"clip"} if clips else drops
-    labels = allowed(check)
-    if labels is None or column.categories is None:
+    if column.categories is None:
         return _NO_FATE
-    same = list(column.categories) == labels
-    return drops if same or (check.name == "isin" and set(column.categories) <= set(labels)) else _NO_FATE
+    labels = set(column.categories)
+    if barred := excluded(check):
+        return drops if labels.isdisjoint(barred) else _NO_FATE
+    return drops if labels <= set(allowed(check) or ()) else _NO_FATE
 
 
 def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:

@@ -514,3 +514,99 @@ def test_a_domain_is_its_own_schema():
     domain = Domain((Column("x", "integer"),))
     assert read_schema(domain) is domain
     assert unchecked(domain) == ()
+
+
+# ------------------------------------------------------------------ checks that bind no cell
+
+
+def test_a_check_that_only_warns_bounds_nothing(part):
+    integers, texts, check = part.integers[0], part.texts[0], part.schemas.Check
+    warned = check.in_range(0, 10, raise_warning=True)
+    assert column(part.schemas, integers, warned) == Column("x", "integer")
+    assert column(part.schemas, integers, [check.in_range(0, 120), warned]).bounds("mean") == (0, 120)
+    assert column(part.schemas, None, warned) == Column("x", "category")
+    labels = check.isin(["a"], raise_warning=True)
+    assert column(part.schemas, texts, labels) == Column("x", "category")
+    assert unchecked(one(part.schemas, integers, warned)) == ()
+
+
+def test_a_function_bounds_nothing_whatever_its_name(part):
+    check, statistics = part.schemas.Check, {"min_value": 0, "max_value": 10, "allowed_values": [1]}
+    for name in ("in_range", "isin", "greater_than"):
+        disguised = check(lambda data: True, name=name, statistics=statistics)
+        assert column(part.schemas, part.integers[0], disguised) == Column("x", "integer")
+        assert len(unchecked(one(part.schemas, part.integers[0], disguised))) == 1
+
+
+def test_a_built_in_check_bounds_under_any_name(part):
+    renamed = part.schemas.Check.in_range(0, 10, name="plausible")
+    assert column(part.schemas, part.integers[0], renamed).bounds("mean") == (0, 10)
+
+
+@pytest.mark.parametrize(("excluding", "argument"), [("notin", ["b", None]), ("ne", "b")])
+def test_labels_that_a_check_excludes_are_not_declared(part, excluding, argument):
+    check, texts = part.schemas.Check, part.texts[0]
+    checks = [check.isin(["a", "b", "c"]), getattr(check, excluding)(argument)]
+    for ordered in (checks, checks[::-1]):
+        assert column(part.schemas, texts, ordered).categories == ("a", "c")
+    assert unchecked(one(part.schemas, texts, checks)) == ()
+    with pytest.raises(DeclarationError, match="can meet all of its checks"):
+        column(part.schemas, texts, [check.isin(["b"]), checks[1]])
+
+
+def test_excluded_numbers_and_truth_values_narrow_the_declaration(part):
+    check = part.schemas.Check
+    number = column(part.schemas, part.integers[0], [check.isin([-99, 1, 2]), check.ne(-99)])
+    assert number.categories == (1, 2)
+    assert number.bounds("mean") == (1, 2)
+    assert column(part.schemas, part.truths[0], check.ne(True)).categories == (False,)
+
+
+def test_an_excluded_label_is_refused_or_left_out():
+    schema = one(pa, str, [pa.Check.isin(["a", "b"]), pa.Check.ne("b")])
+    frame = pd.DataFrame({"x": ["a", "b", "a"]})
+    with pytest.raises(InvalidDataError, match='on_invalid="drop"'):
+        pdprivacy.protect(frame, schema, epsilon=1)
+    with pytest.warns(pdprivacy.errors.InvalidDataWarning):
+        private = pdprivacy.protect(frame, schema, epsilon=1, on_invalid="drop")
+    assert private.dp.quality().loc["x", "dropped"] == 1
+
+
+# ------------------------------------------------------------------ columns that may be absent
+
+
+def optional(schemas: ModuleType, integers: Any) -> Any:
+    age = schemas.Column(integers, schemas.Check.in_range(0, 120), metadata=DP)
+    pay = schemas.Column(integers, schemas.Check.in_range(0, 9), required=False, metadata=DP)
+    return schemas.DataFrameSchema({"age": age, "pay": pay})
+
+
+@pytest.mark.parametrize("on_invalid", ["raise", "clip", "drop"])
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.InvalidDataWarning")
+def test_a_column_that_is_not_required_may_be_absent(on_invalid):
+    import polars as pl
+
+    for schema in (optional(pa, int), optional(needed("polars").schemas, int)):
+        for make in (pd.DataFrame, pl.DataFrame, pl.LazyFrame):
+            if make is pd.DataFrame and type(schema) is not pa.DataFrameSchema:
+                continue
+            frame, whole = make({"age": [30, 41]}), make({"age": [30, 41], "pay": [5, 6]})
+            private = pdprivacy.protect(frame, schema, epsilon=1, on_invalid=on_invalid)
+            assert private.dp.domain.names == ("age",)
+            assert pdprivacy.check(frame, schema).empty
+            both = pdprivacy.protect(whole, schema, epsilon=1, on_invalid=on_invalid)
+            assert both.dp.domain.names == ("age", "pay")
+            with pytest.raises(InvalidDataError, match="'age'"):
+                pdprivacy.protect(make({"pay": [5, 6]}), schema, epsilon=1, on_invalid=on_invalid)
+
+
+class SomeOptional(pa.DataFrameModel):
+    age: int = pa.Field(in_range={"min_value": 0, "max_value": 120}, metadata=DP)
+    pay: Optional[int] = pa.Field(in_range={"min_value": 0, "max_value": 9}, metadata=DP)  # noqa: UP045
+
+
+def test_an_optional_field_of_a_model_may_be_absent():
+    private = pdprivacy.protect(pd.DataFrame({"age": [30]}), SomeOptional, epsilon=1)
+    assert private.dp.domain.names == ("age",)
+    with pytest.raises(InvalidDataError, match="'age'"):
+        pdprivacy.protect(pd.DataFrame({"other": [30]}), SomeOptional, epsilon=1)

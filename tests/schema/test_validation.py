@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import traceback
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pandera.pandas as pa
 import pytest
 
 from pdprivacy import Column, Domain
-from pdprivacy.errors import InvalidDataError, ParameterError
+from pdprivacy.errors import InvalidDataError, InvalidDataWarning, ParameterError
 from pdprivacy.schema import coerce, validate
 from tests.support.canaries import CANARY, NUMBER, refused
 
@@ -276,3 +277,45 @@ def test_coercion_that_looks_at_other_records_is_refused_without_a_cell(cells, d
         )
         is not None
     )
+
+
+# ------------------------------------------------------------------ coercion changes no number
+
+
+FRACTIONS = [
+    pd.Series([20.9, 21.0, 22.0]),
+    pd.Series([20.9, 21.0, 22.0], dtype="float32"),
+    pd.Series([20.9, 21.0, 22.0], dtype="Float64"),
+    pd.Series([20.9, 21.0, 22.0], dtype="double[pyarrow]"),
+    pd.Series([20.9, 21, 22], dtype=object),
+    pd.Series([Decimal("20.9"), Decimal(21), Decimal(22)], dtype=object),
+]
+
+
+@pytest.mark.parametrize("values", FRACTIONS, ids=lambda values: str(values.dtype))
+def test_coercion_truncates_no_fraction(values):
+    frame, schema = pd.DataFrame({"x": values}), one(int, pa.Check.in_range(0, 100), coerce=True)
+    for run in (validate, lambda frame, schema: frame.dp.protect(schema, epsilon=1)):
+        with pytest.raises(InvalidDataError, match=r"column 'x' to int64.* would change numbers") as caught:
+            run(frame, schema)
+        assert "20" not in str(caught.value)
+    with pytest.warns(InvalidDataWarning), pytest.raises(InvalidDataError, match="not whole"):
+        frame.dp.protect(schema, epsilon=1, on_invalid="clip")
+    with pytest.warns(InvalidDataWarning):
+        private = frame.dp.protect(schema, epsilon=10**5, on_invalid="drop")
+    assert private.dp.quality().loc["x", "dropped"] == 1
+    assert round(float(private.dp.sum("x", epsilon=90_000)["x"])) == 43
+    assert frame.dp.check(schema)["fault"].tolist() == ["fraction"]
+
+
+@pytest.mark.parametrize("values", FRACTIONS, ids=lambda values: str(values.dtype))
+def test_whole_numbers_of_any_dtype_are_coerced(values):
+    frame = pd.DataFrame({"x": values.iloc[1:]})
+    schema = one(int, pa.Check.in_range(0, 100), coerce=True)
+    assert validate(frame, schema)["x"].tolist() == coerce(frame, schema)["x"].tolist() == [21, 22]
+
+
+@pytest.mark.parametrize(("cells", "dtype"), [([1e300, 1.0], int), ([2, 1], bool), ([-1.0, 1.0], "uint8")])
+def test_coercion_changes_no_number_beyond_the_dtype(cells, dtype):
+    with pytest.raises(InvalidDataError):
+        pd.DataFrame({"x": cells}).dp.protect(one(dtype, coerce=True), epsilon=1)
