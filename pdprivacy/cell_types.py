@@ -140,17 +140,19 @@ def refuse_other_types(
         raise InvalidDataError(f"{named}.", (hint or conversion_hint)(*refused[0]))
 
 
-def refuse_rounded(floats: Collection[Hashable], domain: Domain) -> None:
+def refuse_rounded(floats: Collection[Hashable], domain: Domain, engine: str = "pandas") -> None:
     """Refuse columns of floats that are declared with integers which doubles do not tell apart.
 
-    One null makes floats of a whole column of integers: a single record would round all others.
+    One null makes floats of a whole column of integers in pandas: a single record would round all others.
     """
     for column in domain.columns:
         if column.name in floats and any(abs(number) > EXACT for number in declared_integers(column)):
             raise InvalidDataError(
                 f"column {column.name!r} is declared with integers beyond 2**53, and holds floats, which "
                 "cannot represent them exactly.",
-                f'read it as integers: pd.read_csv(PATH, dtype={{{column.name!r}: "Int64"}}).',
+                f'read it as integers: pd.read_csv(PATH, dtype={{{column.name!r}: "Int64"}}).'
+                if engine == "pandas"
+                else f"read column {column.name!r} as integers of 64 bits in {engine}.",
             )
 
 

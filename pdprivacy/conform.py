@@ -140,14 +140,20 @@ class Survey:
         columns = {name: tally + other.columns[name] for name, tally in self.columns.items()}
         return Survey(self.rows + other.rows, self.dropped + other.dropped, columns)
 
-    def meet(self, domain: Domain, on_invalid: Fate) -> None:
-        """Raise InvalidDataError where a fault has no fate; names columns and faults."""
+    def meet(self, domain: Domain, on_invalid: Fate, engine: str = "pandas") -> None:
+        """Raise InvalidDataError where a fault has no fate; names columns and faults.
+
+        ``engine``: whose frame it is; the hint is code for pandas alone.
+        """
         refused = self._refused_faults(domain, on_invalid)
         if not refused:
             return
         mistyped = [column for column in domain.columns if self.columns[column.name].mistyped]
         if mistyped:
-            hint = conversion_hint(mistyped[0], None)
+            name, target = mistyped[0].name, declared_as(mistyped[0])
+            hint = f"convert column {name!r} to {target} in {engine} before it is protected."
+            if engine == "pandas":
+                hint = conversion_hint(mistyped[0], None)
         else:
             moved = on_invalid == "raise" and not self._refused_faults(domain, "clip")
             clips = 'on_invalid="clip" moves out-of-bounds numbers to the nearest bound, ' if moved else ""

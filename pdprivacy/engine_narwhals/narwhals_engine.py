@@ -88,7 +88,7 @@ class NarwhalsEngine:
         types = {column.name: self._queries.type_of(column) for column in domain.columns}
         hint = None if self._name == "pandas" else functools.partial(_conversion_hint, self._name)
         refuse_other_types(self._cell_types(types), domain, hint)
-        refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain)
+        refuse_rounded({name for name, dtype in types.items() if dtype.is_float()}, domain, self._name)
         for column in domain.columns:
             if column.role == "identifier" or column.timeline is not None:
                 continue

@@ -357,7 +357,7 @@ def _of_engine(
     dated = _source_with_date_numbers(source, domain)
     pieces = dated.select(names).each("the check of the declaration", lambda piece: survey(piece, domain))
     survey_of_frame = sum(pieces[1:], pieces[0])
-    survey_of_frame.meet(domain, arguments.on_invalid)
+    survey_of_frame.meet(domain, arguments.on_invalid, frame.engine)
     quality = survey_of_frame.quality(arguments.on_invalid)
     dropped = survey_of_frame.dropped if arguments.on_invalid == "drop" else 0
     scope = arguments.scope(survey_of_frame.rows, lazy=source.lazy)

@@ -284,3 +284,20 @@ def test_dates_of_a_frame_with_units_are_read_as_without(engine, domain):
     assert private.dp.count(**exact).round().tolist() == [ROWS]
     latest = private.query("born > '2020-01-20'").dp.count(**exact).round()
     assert latest.tolist() == [sum(day > datetime.date(2020, 1, 20) for day in table["born"].to_pylist())]
+
+
+def test_hints_at_columns_of_another_type_are_no_code_of_pandas_for_other_engines():
+    dask, frames_of_dask = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    mixed = pd.DataFrame({"x": pd.Series([1, "one"], dtype=object)})
+    number, wide = Column("x", "float"), Column("x", "integer", lower=0, upper=2**60)
+    with dask.config.set({"dataframe.convert-string": False}):
+        frames = {
+            "convert column 'x' to": (frames_of_dask.from_pandas(mixed, npartitions=1), number),
+            "read column 'x' as integers of 64 bits": (pl.DataFrame({"x": [1.0, 2.0]}), wide),
+        }
+        for words, (frame, column) in frames.items():
+            with pytest.raises(errors.InvalidDataError) as caught:
+                pdprivacy.protect(frame, Domain((column,)), epsilon=1)
+            assert words in str(caught.value)
+            assert "pd." not in str(caught.value)
+            assert "df[" not in str(caught.value)
