@@ -61,7 +61,6 @@ def explode(series):
         ([CANARY, "a"], one(None, pa.Check(lambda s: s == "a", name="says_a")), "column 'x': says_a"),
         ([CANARY, "a"], one(None, pa.Check.str_matches("^a$")), "column 'x': str_matches("),
         ([CANARY], pa.DataFrameSchema({"y": pa.Column(metadata=DP)}), "column 'y': column_in_dataframe"),
-        ([1], pa.DataFrameSchema({"y": pa.Column(metadata=DP, required=False)}), "'y': column_in_dataframe"),
         (
             [NUMBER],
             pa.DataFrameSchema({"x": pa.Column(metadata=DP)}, checks=pa.Check(explode)),
