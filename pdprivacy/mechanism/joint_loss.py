@@ -87,8 +87,8 @@ class JointLoss:
         beyond = float(outside[-1])
         if self.cut:
             return ends[1:], masses, beyond
-        # of the magnitudes, half are positive; the noise below the first cell is counted in it
-        below = np.append(masses[0], masses)[:0:-1] / 2
+        # half of each mass on either side; noise below the first cell is counted in that cell
+        below = masses[::-1] / 2
         below[0] += beyond / 2
         return np.append(-ends[-2::-1], ends[1:]), np.append(below, masses / 2), beyond / 2
 
