@@ -441,19 +441,24 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 class PlanDP(PlanMethods):
     """Errors of planned releases, for several ``epsilon`` and ``bounding``; nothing is read or charged.
 
-    Each method takes the arguments of the release of the same name, and ``rows`` and ``at``, as in
+    Each method takes the arguments of the release of the same name, and ``rows``, ``at``, ``level`` and
+    ``plus_minus``, as in
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
     ``rows``: the number of records, which you guess where it is not public. ``at``: the assumed value of the
     statistic (for a sum the mean of its terms, for a table the count of every cell, for a description the
     standard deviation; not for a regression). By default it is the middle of the bounds, the variance of
-    uniform values, uncorrelated columns, and a table of equal counts. ``bounds`` apply to plans with
-    bounding, ``calibration="published"`` to those with truncation. With ``releases``, which share the cost,
-    the errors are those of one of them. ``rng`` and ``release_id`` raise a TypeError, because a plan draws
-    and charges nothing. ``plan.groupby(...)`` plans by group.
+    uniform values, uncorrelated columns, and a table of equal counts. ``level``: the coverage of the margins
+    of error. ``bounds`` apply to plans with bounding, ``calibration="published"`` to those with truncation.
+    With ``releases``, which share the cost, the errors are those of one of them. ``rng`` and ``release_id``
+    raise a TypeError, because a plan draws and charges nothing. ``plan.groupby(...)`` plans by group.
+
+    ``plus_minus`` in place of ``epsilon`` is the largest margin of error that you accept, of dates a time; or
+    several of them. The plan is then for the smallest epsilon of four digits at which no released number has
+    a larger one. The index shows this epsilon.
 
     A method returns a DataFrame indexed by epsilon and bounding (and by released number, where there are
     several): ``scale`` of the noise, ``bias`` and ``rmse`` at the assumed value, the largest of both
-    over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the 95 % margin of error. Where a
+    over the bounds (``worst_bias``, ``worst_rmse``), and ``plus_minus``, the margin of error. Where a
     number is made of several noisy ones, ``scale`` and the largest errors are not known, and bias and rmse
     hold to first order; for sums and shares of bounded counts they are not known, either. A column without
     any known number is left out. Cells of a table with equal errors share one row, labelled by the first of
@@ -464,7 +469,8 @@ class PlanDP(PlanMethods):
 
     ``frame.dp.plot()`` draws it. The arguments, with your guesses, are in ``attrs["dp_plan"]``.
 
-    Raises ParameterError for a private number of rows without ``rows``; UnknownNameError for a release that
+    Raises ParameterError for a private number of rows without ``rows``, and for a ``plus_minus`` that no or
+    every epsilon between 1e-6 and 1000 reaches; UnknownNameError for a release that
     cannot be planned; and the errors of the release itself, except those of the budget.
 
     >>> import pandas as pd, pandera.pandas as pa
@@ -473,6 +479,9 @@ class PlanDP(PlanMethods):
     >>> private = frame.dp.protect(schema, epsilon=1)
     >>> private.dp.plan.mean("age", epsilon=[0.1, 1], rows=1000)["plus_minus"].round(2).tolist()
     [3.6, 0.36]
+    >>> plan = private.dp.plan.mean("age", plus_minus=0.5, rows=1000)
+    >>> [epsilon for epsilon, bounding in plan.index], plan["plus_minus"].round(4).tolist()
+    ([0.7191], [0.4999])
     """
 
     def __init__(self, facts: Protected) -> None:

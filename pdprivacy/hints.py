@@ -58,13 +58,14 @@ def unknown(kind: str, name: str, known: Iterable[str], prefix: str = "private.d
     intended = next((method for method, words in _OTHER_WORDS.items() if name in words.split()), name)
     close = intended if intended in offered else nearest(intended, offered)
     if close is not None:
-        hint = _example(close, prefix)
+        hint = example_of(close, prefix)
     else:
-        hint = Example(f"{_example('mean', prefix)}; dir({prefix}) lists what there is")
+        hint = Example(f"{example_of('mean', prefix)}; dir({prefix}) lists what there is")
     return UnknownNameError(f"{kind!r} has no attribute {name!r}.", hint)
 
 
-def _example(name: str, prefix: str) -> Example:
+def example_of(name: str, prefix: str) -> Example:
+    """Return a valid call of a method; of a plan, with several epsilons and a number of rows."""
     if prefix in ("private.dp", "private.dp.plan"):
         example = EXAMPLES.get(name, f"private.dp.{name}").replace("private.dp", prefix)
     else:
@@ -110,7 +111,7 @@ def misuse(
         text = str(error)
     else:
         return None
-    hint = _example(name, prefix)
+    hint = example_of(name, prefix)
     _, *known = signature.parameters
     if missing := re.search(r"missing a required .*'(\w+)'", text):
         costs = ", what the call may cost" if missing[1] == "epsilon" else ""

@@ -40,6 +40,7 @@ from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
+from pdprivacy.releases.planning import Margins
 from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
@@ -604,139 +605,164 @@ class ProtectedMethods:
 
 class PlanMethods:
     def corr(
-        self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None,
+        constraint: MatrixConstraint | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def cov(
-        self, columns: Labels | None = None, *, epsilon: Levels, constraint: MatrixConstraint | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None,
+        constraint: MatrixConstraint | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def ols(
         self, y: Hashable, X: Labels, *, weights: Hashable | None = None, ridge: Rational = 0,
-        epsilon: Levels, delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        epsilon: Levels | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def pooled_cov(
-        self, columns: Labels, *, by: Labels, epsilon: Levels, constraint: MatrixConstraint | None = None,
+        self, columns: Labels, *, by: Labels, epsilon: Levels | None = None,
+        constraint: MatrixConstraint | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def pooled_var(
+        self, columns: Labels | None = None, *, by: Labels, epsilon: Levels | None = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def pooled_var(
-        self, columns: Labels | None = None, *, by: Labels, epsilon: Levels, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def count(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def histogram(
-        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels,
+        self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels | None = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def nunique(
-        self, columns: Labels, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
+        self, columns: Labels, *, epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def value_counts(
-        self, columns: Labels, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
+        self, columns: Labels, *, epsilon: Levels | None = None, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels | None = None,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def describe(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
-        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels | None = None,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def proportion(
-        self, column: Hashable, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def std(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def sum(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, column: Hashable, value: Any = True, *, epsilon: Levels | None = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
-    def var(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def crosstab(
-        self, index: Labels, columns: Labels, *, epsilon: Levels, normalize: Normalize = False,
+        self, index: Labels, columns: Labels, *, epsilon: Levels | None = None, normalize: Normalize = False,
         margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
         branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1206,68 +1232,79 @@ class GroupMethods:
 
 class GroupPlanMethods:
     def count(
-        self, *, epsilon: Levels, weights: Hashable | None = None, delta: Rational = 0,
+        self, *, epsilon: Levels | None = None, weights: Hashable | None = None, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def sum(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def mean(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def var(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def std(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...
     def proportion(
-        self, column: Hashable = None, value: Any = True, *, epsilon: Levels, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def describe(
-        self, columns: Labels | None = None, *, epsilon: Levels, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
-        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
-    ) -> pd.DataFrame: ...
-    def value_counts(
-        self, columns: Labels | None = None, *, epsilon: Levels, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        self, column: Hashable = None, value: Any = True, *, epsilon: Levels | None = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rows: int | None = None, at: float | None = None
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def agg(
+        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels | None = None,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, normalize: bool = False,
+        sort: bool = True, dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
     ) -> pd.DataFrame: ...

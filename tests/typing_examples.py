@@ -127,6 +127,7 @@ for part in private.dp.partition("region", epsilon=1).values():
 assert_type(private.dp.plan, PlanDP)
 assert_type(private.dp.plan.mean("age", epsilon=0.1, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "bit"], rows=1000), pd.DataFrame)
+assert_type(private.dp.plan.mean("age", plus_minus=0.5, level=0.99, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.agg(["mean"], epsilon=0.1, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.groupby("region").mean("age", epsilon=[0.1, 1], rows=1000), pd.DataFrame)
 assert_type(private.dp.plan_releases([("mean", "age", {"epsilon": 0.1})]), ReleasePlan)

@@ -71,7 +71,7 @@ def release_of(
             elif limits is not None:
                 lower, upper = (np.broadcast_to(limit, np.shape(answer.values)) for limit in limits)
                 answer = replace(answer, lower=lower, upper=upper)
-            results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends))
+            results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends, level=drawn.level))
         details, reached = ({}, None) if risk is None else risk(results, drawn.entry)
         results = results if transform is None else [*map(transform, results)]
         results = results if limits is None else [*map(project, results)]
@@ -93,7 +93,7 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
     request, shape, bounds, projection = call.request, released.shape, None, None
-    error, effective_rows = errors.to_json(shape), errors.effective_rows
+    error, effective_rows = errors.to_json(shape, drawn.level), errors.effective_rows
     bounding = request.bounding if errors.before is None else PROJECT
     if bounding is not None:
         bounds = _bounds(errors, shape)

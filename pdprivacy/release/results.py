@@ -20,13 +20,11 @@ from pdprivacy.distributions import Distribution, GeneralizedNormal
 from pdprivacy.mechanism.additive import Additive
 from pdprivacy.mechanism.support import Bounds, bias_between, mse_between
 from pdprivacy.projection import numbers_as_json
-from pdprivacy.release.spec import Price
+from pdprivacy.release.spec import LEVEL, Price
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, Noisy
 from pdprivacy.statistic.confidence import Ends
 from pdprivacy.types import Floats, Integers, Mask
-
-LEVEL = 0.95
 
 WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
 
@@ -74,11 +72,11 @@ class Errors:
         """Return the errors of the numbers in another order of rows."""
         return replace(self, **{name: each[order] for name, each in vars(self).items() if np.ndim(each)})
 
-    def to_json(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        """Return the errors as the metadata of a frame of this shape stores them."""
+    def to_json(self, shape: tuple[int, ...], level: float = LEVEL) -> dict[str, Any]:
+        """Return the errors as the metadata of a frame of this shape stores them, with their ``level``."""
         plain = partial(numbers_as_json, shape=shape)
         stored: dict[str, Any] = {
-            "level": LEVEL,
+            "level": level,
             "standard_error": plain(self.standard_error),
             "plus_minus": plain(self.plus_minus),
         }
@@ -99,6 +97,7 @@ class Result:
     declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
     numbers add up, and depend on the exact ones. ``stated_errors``: where they do not follow from the answer.
     ``before``: the numbers before they were projected onto the bounds of the answer; None without projection.
+    ``level``: the coverage of the intervals.
     """
 
     answer: Answer
@@ -110,6 +109,7 @@ class Result:
     bias_known: bool = True
     stated_errors: Errors | None = None
     before: Any = None
+    level: float = LEVEL
 
     @property
     def errors(self) -> Errors:
@@ -120,9 +120,9 @@ class Result:
             return self.stated_errors
         answer = self.answer
         if self.offsets is not None:  # exactly the quantile of the noise, which bounding does not widen
-            half = _half_widths(self.price.mechanisms, LEVEL)
+            half = _half_widths(self.price.mechanisms, self.level)
         elif answer.interval is not None:  # the distance to the farther end
-            lower, upper = answer.interval(LEVEL)
+            lower, upper = answer.interval(self.level)
             half = np.maximum(upper - answer.values, answer.values - lower)
         else:
             half = np.full(np.shape(answer.values), np.nan)
@@ -152,7 +152,7 @@ class Result:
         noisy = replace(noisy, answer=replace(answer, values=self.before))
         errors, limits = noisy.errors, (answer.lower, answer.upper)
         margins = narrowed(
-            self.before, answer.values, errors.plus_minus, noisy.interval(LEVEL), answer.rounding, limits
+            self.before, answer.values, errors.plus_minus, noisy.interval(self.level), answer.rounding, limits
         )
         bias, rmse, worst_bias, worst_rmse = self._biases("clamp")
         return replace(

@@ -38,6 +38,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 MAX_CELLS = 10**8
+LEVEL = 0.95
+"""The coverage of the intervals of releases; a plan may have another."""
 DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1, "bounding": PROJECT}
 
 
@@ -102,6 +104,7 @@ class Drawn:
     """The outcomes of all rounds of a release, and the charge that paid for them (None in a plan).
 
     ``cost``: the requested loss; the price may differ, for a secret part or the published calibration.
+    ``level``: the coverage of the intervals.
     """
 
     price: Price
@@ -110,6 +113,7 @@ class Drawn:
     seeded: bool = False
     entry: Entry | None = None
     release_id: str | None = None
+    level: float = LEVEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import attach, published
-from pdprivacy.release.results import LEVEL, Result
-from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Release, columns_of, name_index
+from pdprivacy.release.results import Result
+from pdprivacy.release.spec import LEVEL, AnswerLabels, Call, Drawn, Release, columns_of, name_index
 from pdprivacy.release.tasks import Rounds, Swaps
 from pdprivacy.request import Request
 from pdprivacy.show.progress import shown

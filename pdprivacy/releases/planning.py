@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,17 +14,24 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import releases
-from pdprivacy.checks import real, whole
+from pdprivacy.checks import proportion, real, whole
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, short_traceback, short_tracebacks
-from pdprivacy.hints import unknown, with_hints
+from pdprivacy.errors import (
+    ArgumentError,
+    BoundingWarning,
+    ParameterError,
+    short_traceback,
+    short_tracebacks,
+)
+from pdprivacy.hints import example_of, unknown, with_hints
 from pdprivacy.metadata import attach_plan, cell_labels
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Drawn, Release
+from pdprivacy.release.spec import LEVEL, Drawn, Price, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import PLANNED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
+from pdprivacy.releases.required_epsilon import Margin, required_epsilon
 from pdprivacy.request import PROJECT, BoundingName
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
@@ -39,6 +47,7 @@ else:  # a plan makes them by name
 _GROUPS = 'private.dp.plan.groupby("region")'
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
+Margins: TypeAlias = "Margin | Sequence[Margin] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 Boundings: TypeAlias = BoundingName | Sequence[BoundingName | None] | None
 
 COUNTED = {"count", "value_counts", "histogram", "crosstab", "nunique"}
@@ -51,48 +60,106 @@ DRAWN = {"rng", "release_id"}
 """Keywords of releases that plans lack: a plan draws and charges nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A release whose errors are planned: its call without loss and bounding, and the assumed table."""
+
+    statistic: str
+    verb: Callable[..., Release[Any]]
+    facts: Protected | DeclaredGroups
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    assumption: Assumption
+    level: float
+
+    def at(self, epsilon: Any, bounding: Any) -> View:
+        """Return the release of the assumed table without noise, at this loss."""
+        fitting = {name: value for name, value in self.options.items() if _fits(name, value, bounding)}
+        try:
+            release = self.verb(self.facts, *self.args, epsilon=epsilon, bounding=bounding, **fitting)
+            return View.of(_assumed(release, self.assumption, self.level))
+        except ArithmeticError:
+            reason = f"{self.statistic!r} cannot be planned for so few records."
+            raise ParameterError(reason, "more rows.") from None
+
+    def reaching(self, margin: Any, bounding: Any) -> View:
+        """Return the release at the smallest loss with a margin of error of at most ``margin``."""
+        if _is_published(self.options.get("calibration")):
+            raise ParameterError(
+                "'plus_minus' cannot be combined with calibration='published'.", "leave calibration out."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundingWarning)  # issued again by the release that is returned
+            epsilon = required_epsilon(lambda level: _errors(self.at(level, bounding))["plus_minus"], margin)
+        return self.at(epsilon, bounding)
+
+
 def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
-    """The plan of a release: a function with the signature of the release, and ``rows`` and ``at``."""
+    """The plan of a release: a function with the signature of the release, and what `PlanDP` adds."""
 
     def method(
         facts: Protected | DeclaredGroups,
         *args: Any,
-        epsilon: Levels,
+        epsilon: Levels | None = None,
         bounding: Boundings = PROJECT,
         rows: int | None = None,
         at: float | None = None,
+        plus_minus: Margins | None = None,
+        level: float = LEVEL,
         **options: Any,
     ) -> pd.DataFrame:
-        for name in DRAWN & {*options}:
-            raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
+        refuse_drawn(statistic, options)
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         normalize = options.get("normalize")
         shares = isinstance(normalize, bool | str) and bool(normalize)  # the release refuses any other
         assumption = _assumption(protected, statistic, rows, at, shares=shares)
+        plan = Planned(statistic, verb, facts, args, options, assumption, proportion(level, "level"))
+        choices, choose = alternatives(statistic, epsilon, plus_minus)
         errors: dict[tuple[float, str], pd.DataFrame] = {}
-        for level, kind in product(_list("epsilon", epsilon), _list("bounding", bounding)):
-            fitting = {name: value for name, value in options.items() if _fits(name, value, kind)}
-            try:
-                release = verb(facts, *args, epsilon=level, bounding=kind, **fitting)
-                view = View.of(_assumed(release, assumption))
-            except ArithmeticError:
-                reason = f"{statistic!r} cannot be planned for so few records."
-                raise ParameterError(reason, "more rows.") from None
+        for choice, kind in product(choices, listed("bounding", bounding)):
+            view = plan.reaching(choice, kind) if choose else plan.at(choice, kind)
             errors[view.facts.epsilon, view.facts.bounding or "none"] = _errors(view)
         table = pd.concat(errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
-        attach_plan(table, view.facts, by=view.by, rows=assumption.rows, at=None if at is None else float(at))
+        assumed = {"rows": assumption.rows, "at": None if at is None else float(at), "level": plan.level}
+        attach_plan(table, view.facts, by=view.by, **assumed)
         return table
 
-    signature, own = inspect.signature(verb), inspect.signature(method).parameters
+    return plan_of(method, verb)
+
+
+def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..., pd.DataFrame]:
+    """Return the method with the name and the signature of the release, and with its own keywords."""
+    signature, own = inspect.signature(verb), dict(inspect.signature(method).parameters)
     parameters = [
-        own.get(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
+        own.pop(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
     ]
-    method.__name__ = method.__qualname__ = statistic
-    method.__doc__ = f"Return how far off `{statistic}` would be; see `PlanDP`."
+    added = [parameter for parameter in own.values() if parameter.kind is parameter.KEYWORD_ONLY]
+    method.__name__ = method.__qualname__ = verb.__name__
+    method.__doc__ = f"Return how far off `{verb.__name__}` would be; see `PlanDP`."
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*parameters, own["rows"], own["at"]], return_annotation="pd.DataFrame"
+        parameters=[*parameters, *added], return_annotation="pd.DataFrame"
     )
     return method
+
+
+def refuse_drawn(statistic: str, options: Mapping[str, Any]) -> None:
+    """Refuse the keywords of releases that plans lack."""
+    for name in DRAWN & {*options}:
+        raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
+
+
+def alternatives(
+    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus"
+) -> tuple[list[Any], bool]:
+    """Return the losses, or the margins of error in their place, and whether these are margins."""
+    if epsilon is None and margin is None:
+        raise ArgumentError(
+            f"{statistic!r} needs 'epsilon', what the call may cost, or {name!r}, how far off it may be.",
+            example_of(statistic, "private.dp.plan"),
+        )
+    if epsilon is not None and margin is not None:
+        raise ParameterError(f"'epsilon' and {name!r} exclude each other.", "leave one of them out.")
+    return (listed("epsilon", epsilon), False) if margin is None else (listed(name, margin), True)
 
 
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
@@ -112,22 +179,29 @@ def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares:
     return Assumption(round(value) if statistic == "count" else public_records, value)
 
 
-def _assumed(release: Release[Any], assumption: Assumption) -> Any:
+def _assumed(release: Release[Any], assumption: Assumption, level: float) -> Any:
     """Return the release of assumed numbers without noise; one of those that share a cost."""
     if assumption.at is not None and any(column.timeline for column in release.call.columns):
         raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
-    task, secret = release.task, release.facts.secret
+    task = release.task
     assert isinstance(task, NoisyNumbers)
-    price = task.price(task.cost if secret is None else secret.loss_of_part(task.cost))
+    price = price_of(release)
     exact = task.exact([assumption.answer(read) for read in task.reads])
-    drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]])
+    drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]], level=level)
     return release.publish(release, drawn)[0]
 
 
-def _list(name: str, value: Any) -> list[Any]:
-    listed = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
-    listed = listed and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
-    items = list(value) if listed else [value]
+def price_of(release: Release[Any]) -> Price:
+    """Return the noise of a release, which is more of a secret part."""
+    cost, secret = release.task.cost, release.facts.secret
+    return release.task.price(cost if secret is None else secret.loss_of_part(cost))
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """Return the values of an argument that takes one or several."""
+    several = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
+    several = several and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
+    items = list(value) if several else [value]
     if not items:
         raise ParameterError(f"{name!r} must not be empty.")
     return items
@@ -150,8 +224,12 @@ def _fits(name: str, value: Any, bounding: str | None) -> bool:
     """Return whether a keyword suits a bounding: bounds need another, published calibration truncation."""
     if name == "bounds":
         return bounding not in (None, PROJECT)
-    published = name == "calibration" and isinstance(value, str) and value == "published"
-    return not published or bounding == "truncated"
+    return name != "calibration" or not _is_published(value) or bounding == "truncated"
+
+
+def _is_published(calibration: Any) -> bool:
+    """Return whether a calibration costs more than is asked for."""
+    return isinstance(calibration, str) and calibration == "published"
 
 
 def _errors(view: View) -> pd.DataFrame:

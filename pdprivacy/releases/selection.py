@@ -20,7 +20,6 @@ from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import attach, dated, public_rows, side_by_side, timelines_of
-from pdprivacy.release.results import LEVEL
 from pdprivacy.release.spec import (
     MAX_CELLS,
     AnswerLabels,
@@ -509,7 +508,7 @@ def _attach(
     def by_choice(values: Sequence[Any]) -> Any:
         return values[0] if len(choices) == 1 else dict(zip(names, values, strict=True))
 
-    facts = [_known_of(*pair) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
+    facts = [_known_of(*pair, drawn.level) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
     sensitivities, scales, errors = zip(*facts, strict=True)
     measures = dict.fromkeys(measure for error in errors for measure in error)
     attach(
@@ -521,24 +520,26 @@ def _attach(
         scale=by_choice(scales),
         split=dict(zip(names, (float(choice.weight) for choice in choices), strict=True)),
         error={
-            "level": LEVEL,
+            "level": drawn.level,
             **{name: by_choice([error.get(name) for error in errors]) for name in measures},
         },
         rows=public_rows(protected, call),
     )
 
 
-def _known_of(choice: Choice, mechanism: ChoiceMechanism) -> tuple[float, float, dict[str, Any]]:
+def _known_of(
+    choice: Choice, mechanism: ChoiceMechanism, level: float
+) -> tuple[float, float, dict[str, Any]]:
     """Return the sensitivity and the scale of a choice, and the public facts of its error.
 
-    ``below_best``: a bound, at `LEVEL`, of the distance of a selected score from the best score left. A
-    number adds the largest distance of two candidates, and the largest as a part of the number; a minimum or
-    maximum also its rank from the end, whether this rank was cut below the rank that outweighs the numbers
+    ``below_best``: a bound, at this ``level``, of the distance of a selected score from the best score left.
+    A number adds the largest distance of two candidates, and the largest as a part of the number; a minimum
+    or maximum also its rank from the end, whether this rank was cut below the rank that outweighs the numbers
     beyond all records, and the distance of the bounds.
     """
     unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
     count = choice.count if isinstance(choice, LabelScores) else 1
-    error: dict[str, Any] = {"below_best": mechanism._below_best(choice.candidates, count, LEVEL) * unit}
+    error: dict[str, Any] = {"below_best": mechanism._below_best(choice.candidates, count, level) * unit}
     if isinstance(choice, Quantile):
         error["step"], error["relative_step"] = choice.grid.step, choice.grid.relative_step
     if isinstance(choice, Quantile) and choice.end is not None:

@@ -1,4 +1,4 @@
-"""Plans tell the errors of releases before anything is read or paid for."""
+"""Plans tell the errors of releases before anything is read or paid for; `required_epsilon` searches them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 
 import pdprivacy
@@ -231,6 +232,142 @@ def test_a_mean_may_be_supposed_at_any_place_within_narrow_bounds():
     plan = pdprivacy.protect(pd.DataFrame({"x": [0.2, 0.9]}), domain, epsilon=1).dp.plan
     at_end, middle = (plan.mean("x", epsilon=0.5, rows=100, at=at) for at in (1, None))
     assert at_end["rmse"].item() >= middle["rmse"].item()
+
+
+# ---------------------------------------------------------------- margins of error in place of epsilon
+
+
+def epsilon_of(plan: pd.DataFrame) -> float:
+    """The epsilon of a plan of one choice."""
+    (epsilon,) = set(plan.index.get_level_values("epsilon"))
+    return float(epsilon)
+
+
+@pytest.mark.full(keep=5)
+@pytest.mark.parametrize(
+    ("name", "scope", "law"),
+    [
+        (name, scope, [*LAWS][(row + position) % 3])
+        for row, name in enumerate(PLANS)
+        for position, scope in enumerate(SCOPES)
+    ],
+)
+def test_the_epsilon_of_a_margin_is_the_smallest_that_reaches_it(name, scope, law, unread):
+    args, options = PLANS[name]
+    planned = getattr(protected(scope).dp.plan, args[0])
+    words = {"rows": ROWS, "level": 0.9, "bounding": None, **options, **LAWS[law]}
+    margin = 0.8 * float(planned(*args[1:], epsilon=0.7, **words)["plus_minus"].max())
+    plan_at_margin = planned(*args[1:], plus_minus=margin, **words)
+    assert plan_at_margin["plus_minus"].max() <= margin
+    epsilon = epsilon_of(plan_at_margin)
+    assert float(f"{epsilon:.4g}") == epsilon
+    pd.testing.assert_frame_equal(planned(*args[1:], epsilon=epsilon, **words), plan_at_margin)
+    assert planned(*args[1:], epsilon=0.99 * epsilon, **words)["plus_minus"].max() > margin
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_the_epsilon_of_a_margin_follows_from_the_law_of_the_noise(level):
+    """Laplace noise of scale b exceeds b ln(1 / (1 - level)); the range of x is 72, of 120 records."""
+    dp = protected().dp
+    needed = 72 * math.log(1 / (1 - level)) / (ROWS * 0.5)
+    plan_at_margin = dp.plan.mean("x", plus_minus=0.5, level=level)
+    assert needed * (1 - 1e-6) <= epsilon_of(plan_at_margin) <= needed * 1.001
+    released = dp.mean("x", epsilon=epsilon_of(dp.plan.mean("x", plus_minus=0.5)))
+    assert 0.4995 < released.attrs["dp"]["error"]["plus_minus"] <= 0.5
+
+
+def test_the_epsilon_of_a_count_follows_from_the_law_of_whole_noise():
+    """The probability of noise beyond k is 2 a**(k + 1) / (1 + a) for a = exp(-epsilon)."""
+    epsilon = epsilon_of(protected("add_remove").dp.plan.count(plus_minus=10, rows=5, level=0.99))
+
+    def beyond(epsilon: float) -> float:
+        return 2 * math.exp(-epsilon * 11) / (1 + math.exp(-epsilon))
+
+    assert beyond(epsilon) <= 0.01 < beyond(0.999 * epsilon)
+
+
+def test_several_margins_and_boundings_have_their_own_epsilon():
+    dp = protected("add_remove").dp
+    table = dp.plan.mean(["x", "y"], plus_minus=[2, 8], bounding=[None, "truncated"], rows=5000)
+    labels = dict.fromkeys(label[:2] for label in table.index)
+    assert [kind for _, kind in labels] == ["none", "truncated"] * 2
+    for (epsilon, kind), margin in zip(labels, [2, 2, 8, 8], strict=True):
+        chosen = table[[label[:2] == (epsilon, kind) for label in table.index]]
+        assert margin * 0.99 < chosen["plus_minus"].max() <= margin
+    by_group = dp.plan.groupby("g").mean("x", plus_minus=8, rows=5000)
+    assert 7.9 < by_group["plus_minus"].max() <= 8
+    assert by_group.attrs["dp_plan"]["level"] == 0.95
+
+
+def test_a_margin_of_dates_is_a_time():
+    within = pa.Check.in_range(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31"))
+    schema = pa.DataFrameSchema({"day": pa.Column("datetime64[ns]", within, metadata={"dp": {}})})
+    days = pd.DataFrame({"day": pd.date_range("2020-02-01", periods=100, unit="ns")})
+    plan = days.dp.protect(schema, epsilon=1).dp.plan
+    margin = pd.Timedelta(days=2)
+    plan_at_margin = plan.mean("day", plus_minus=margin, rows=3000)
+    assert plan_at_margin["plus_minus"].item() <= margin
+    assert (
+        plan.mean("day", epsilon=0.99 * epsilon_of(plan_at_margin), rows=3000)["plus_minus"].item() > margin
+    )
+    for wrong in (2, "2 days", pd.NaT, -margin):
+        with pytest.raises(ParameterError, match=r"pd.Timedelta\(days=1\)"):
+            plan.mean("day", plus_minus=wrong, rows=3000)
+
+
+def test_a_small_epsilon_that_a_mechanism_refuses_is_no_error_of_the_search():
+    plan = protected().dp.plan.mean("x", plus_minus=1, mechanism="gaussian", delta="1e-6", releases=50)
+    assert plan["plus_minus"].item() <= 1
+
+
+UNREACHED: dict[str, tuple[Callable[..., Any], str]] = {
+    "every epsilon": (lambda plan: plan.mean("x", plus_minus=40), "Every epsilon"),
+    "no epsilon": (lambda plan: plan.mean("x", plus_minus=1e-9), "No epsilon up to 1,000"),
+    "sampling error": (lambda plan: plan.ols("y", "x", plus_minus=1e-3), "No epsilon up to 1,000"),
+    "no margin": (lambda plan: plan.ols("y", "x", plus_minus=1, rows=3), "states no margin"),
+    "both": (lambda plan: plan.mean("x", epsilon=1, plus_minus=1), "exclude each other"),
+    "text": (lambda plan: plan.mean("x", plus_minus="1"), "'plus_minus' must be a finite number"),
+    "negative": (lambda plan: plan.mean("x", plus_minus=-1), "'plus_minus' must be a finite number"),
+    "NaN": (lambda plan: plan.mean("x", plus_minus=math.nan), "'plus_minus' must be a finite number"),
+    "empty": (lambda plan: plan.mean("x", plus_minus=[]), "'plus_minus' must not be empty"),
+    "a time": (lambda plan: plan.mean("x", plus_minus=pd.Timedelta(days=1)), "must be a finite number"),
+    "published": (
+        lambda plan: plan.mean("x", plus_minus=1, bounding="truncated", calibration="published"),
+        "calibration='published'",
+    ),
+    "level 0": (lambda plan: plan.mean("x", plus_minus=1, level=0), "'level'"),
+    "level 95": (lambda plan: plan.mean("x", epsilon=1, level=95), "'level'"),
+}
+
+
+@pytest.mark.parametrize("name", UNREACHED)
+def test_a_margin_that_no_search_can_reach_is_refused(name):
+    call, says = UNREACHED[name]
+    private = protected()
+    plan = private.dp.plan if name != "no margin" else protected("add_remove").dp.plan
+    with pytest.raises(ParameterError, match=says):
+        call(plan)
+    assert len(private.dp.budget.entries) == 0
+
+
+def test_a_plan_without_epsilon_and_margin_names_both():
+    with pytest.raises(TypeError, match="'epsilon', what the call may cost, or 'plus_minus'"):
+        protected().dp.plan.mean("x")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
+@pytest.mark.parametrize("statistic", ["mean", "var"])
+def test_margins_of_any_level_cover_so_many_releases(statistic, level):
+    """4000 releases of several noisy parts: the share within the margin is the level, or more."""
+    value = 54.0 if statistic == "mean" else float(FRAME["x"].var())
+    dp = protected("add_remove").dp
+    words: dict[str, Any] = {"epsilon": 3, "bounding": None}
+    planned = getattr(dp.plan, statistic)("x", rows=ROWS, at=value, level=level, **words)
+    released = draws(dp, (statistic, "x"), MOST, 3, bounding=None, rng=np.random.default_rng(5))
+    exact = float(getattr(dp, statistic)("x", epsilon=10**6, rng=0).item())
+    within = float((np.abs(released - exact) <= planned["plus_minus"].item()).mean())
+    assert within >= level - Z * math.sqrt(level * (1 - level) / MOST)
 
 
 # ---------------------------------------------------------------- refusals
