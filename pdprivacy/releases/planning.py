@@ -90,7 +90,9 @@ class Planned:
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundingWarning)  # issued again by the release that is returned
-            epsilon = required_epsilon(lambda level: _errors(self.at(level, bounding))["plus_minus"], margin)
+            epsilon = required_epsilon(
+                lambda epsilon: _errors_of_each(self.at(epsilon, bounding))["plus_minus"], margin
+            )
         return self.at(epsilon, bounding)
 
 
@@ -234,6 +236,12 @@ def _is_published(calibration: Any) -> bool:
 
 def _errors(view: View) -> pd.DataFrame:
     """One row per released number; of a table, one for its cells of equal errors."""
+    errors = _errors_of_each(view)
+    return _distinct(errors) if view.facts.statistic in TABLES else errors
+
+
+def _errors_of_each(view: View) -> pd.DataFrame:
+    """One row per released number."""
     released, facts, error = view.released, view.facts, view.facts.error
     scale: Any = facts.scale
     # the noisy parts of a description are not its numbers, even if there are as many
@@ -265,8 +273,7 @@ def _errors(view: View) -> pd.DataFrame:
     }
     if "unit" in error:  # dates, with errors that are times
         columns |= {name: times(value) for name, value in columns.items() if name != "scale"}
-    errors = pd.DataFrame(columns, index=cell_labels(released.axes))
-    return _distinct(errors) if facts.statistic in TABLES else errors
+    return pd.DataFrame(columns, index=cell_labels(released.axes))
 
 
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:
