@@ -380,6 +380,7 @@ TOPICS = {
         "bad_input",
         "docs",
         "first_minutes",
+        "from_the_papers",
         "house",
         "oracle",
         "peers_benchmark",
