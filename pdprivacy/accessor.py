@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
     from pdprivacy.releases.planning import GroupPlans
+    from pdprivacy.schema import Overlay
     from pdprivacy.show.pages import Standing
     from pdprivacy.signatures import PlanMethods, ProtectedMethods
 else:  # attached below
@@ -323,7 +324,7 @@ class _OfFrame(_Accessor):
             )
 
 
-def check(frame: Any, schema: Any) -> pd.DataFrame:
+def check(frame: Any, schema: Any = None, *, columns: Overlay | None = None) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
     As `pdprivacy.check`.
@@ -336,7 +337,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     """
     from pdprivacy.releases import data_quality
 
-    return data_quality.check(frame, schema)
+    return data_quality.check(frame, schema, columns=columns)
 
 
 @short_tracebacks

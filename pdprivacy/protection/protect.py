@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 @with_hints
 def protect(
     frame: Any,
-    schema: Any,
+    schema: Any = None,
     *,
+    columns: schemas.Overlay | None = None,
     epsilon: Rational | None = None,
     delta: Rational = 0,
     rho: Rational | None = None,
@@ -78,7 +79,10 @@ def protect(
         DataFrame (or one of its pandas API) or a PyArrow Table (extras ``polars``, ``duckdb``, ``dask``,
         ``spark``; see docs/engines.md).
     schema : a pandera ``DataFrameSchema`` or ``DataFrameModel`` of pandas, Polars or PySpark, or a
-        `pdprivacy.Domain`; columns opt in by ``metadata={"dp": {...}}``.
+        `pdprivacy.Domain`; columns opt in by ``metadata={"dp": {...}}``. None: the schema by which pandera
+        validated this pandas frame (``df.pandera.schema``).
+    columns : declarations beside the schema, a dict by column of what ``metadata={"dp": {...}}`` would say:
+        ``{"age": {}, "health": {"role": "sensitive"}}``. They override those of the schema key by key.
     epsilon : the total budget, for a new `pdprivacy.Budget`.
     delta : the delta of that budget.
     rho : in their place, a total in rho (zero-concentrated losses).
@@ -115,9 +119,10 @@ def protect(
     ------
     DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; for other engines also
     MissingExtraError and EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
-    extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, and for other engines where the
-    schema checks more than is declared. Always warns (InvalidDataWarning) with ``on_invalid="clip"`` and
-    "drop", whatever the data is: how much was clipped or left out is in `quality`, for the curator.
+    extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, where a model lost a declaration of
+    a class above it, and for other engines where the schema checks more than is declared. Always warns
+    (InvalidDataWarning) with ``on_invalid="clip"`` and "drop", whatever the data is: how much was clipped or
+    left out is in `quality`, for the curator.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> import pdprivacy
@@ -143,23 +148,27 @@ def protect(
         )
     refuse_no_frame(frame)
     if isinstance(frame, pd.DataFrame):
-        columns: list[Hashable] = list(frame.columns)
+        labels: list[Hashable] = list(frame.columns)
     else:
         from pdprivacy.engine_narwhals import EngineFrame
 
         engine_frame = EngineFrame.of(frame)
-        columns = list(engine_frame.names)
+        labels = list(engine_frame.names)
         arguments.check_engine_support(engine_frame, seeded=rng is not None)
-    if unit is not None and sum(bool(label == unit) for label in columns) != 1:
+    if unit is not None and sum(bool(label == unit) for label in labels) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
     open_budget = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
-    domain = schemas.present(schemas.read_schema(schema), schema, columns)
+    given = schemas.schema_of(frame, "df.dp.protect(schema, epsilon=1.0)") if schema is None else schema
+    declared = schemas.overlaid(given, columns)
+    whole_domain = schemas.read_schema(declared)
+    schemas.warn_of_lost_columns(given, whole_domain)
+    domain = schemas.present(whole_domain, declared, labels)
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
         # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
-        return _of_pandas(frame, schema, domain, arguments, open_budget, source)
-    return _of_engine(engine_frame, schema, domain, arguments, open_budget)
+        return _of_pandas(frame, declared, domain, arguments, open_budget, source)
+    return _of_engine(engine_frame, declared, domain, arguments, open_budget)
 
 
 _MAY_CHANGE = {

@@ -124,7 +124,7 @@ def quality(protected: Protected) -> CuratorFrame:
 
 
 @short_traceback
-def check(frame: Any, schema: Any) -> pd.DataFrame:
+def check(frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = None) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
     Use it to correct the declaration or the data before the frame is protected. It shows exact counts, labels
@@ -134,7 +134,7 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
     Parameters
     ----------
     frame : a raw frame of any engine that `protect` takes.
-    schema : as of `protect`. For pandas frames the checks of pandera are run, too.
+    schema, columns : as of `protect`. For pandas frames the checks of pandera are run, too.
 
     Returns
     -------
@@ -166,12 +166,15 @@ def check(frame: Any, schema: Any) -> pd.DataFrame:
             "The frame is protected, and was held to its declaration then.", "private.dp.quality()"
         )
     refuse_no_frame(frame)
-    domain = schemas.read_schema(schema)
+    given = schemas.schema_of(frame, "df.dp.check(schema)") if schema is None else schema
+    declared = schemas.overlaid(given, columns)
+    domain = schemas.read_schema(declared)
+    schemas.warn_of_lost_columns(given, domain)
     if isinstance(frame, pd.DataFrame):
-        domain = schemas.present(domain, schema, frame.columns)
-        findings, failing, rows = _of_pandas(frame, schema, domain)
+        domain = schemas.present(domain, declared, frame.columns)
+        findings, failing, rows = _of_pandas(frame, declared, domain)
     else:
-        findings, failing, rows = _of_engine(frame, schema, domain)
+        findings, failing, rows = _of_engine(frame, declared, domain)
     share = f" ({percent(failing / rows)})" if failing else ""
     line = f"{failing:,} of {many(rows, 'record')}{share} do not meet the declaration"
     if any(fault.startswith(FAILED) for _, fault in findings):

@@ -8,16 +8,21 @@ pandera is imported when the first schema is read, not with the package.
 """
 
 from pdprivacy.schema.declarations import Schema
+from pdprivacy.schema.overlay import Overlay, overlaid, schema_of, warn_of_lost_columns
 from pdprivacy.schema.pandera_reader import present, read_schema, unchecked
 from pdprivacy.schema.validation import FailedCheck, coerce, failed_checks, validate
 
 __all__ = [
     "FailedCheck",
+    "Overlay",
     "Schema",
     "coerce",
     "failed_checks",
+    "overlaid",
     "present",
     "read_schema",
+    "schema_of",
     "unchecked",
     "validate",
+    "warn_of_lost_columns",
 ]

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 Schema: TypeAlias = "DataFrameSchema[Any] | type[DataFrameModel[Any, Any]] | Domain"
 
 _ENGINES = {"pandas": "pandas", "polars": "Polars", "pyspark": "PySpark"}
-_AN_EXAMPLE = (
+KEYS = ("role", "bins", "bounds", "categories", "resolution")
+"""The keys of ``metadata={"dp": {...}}``."""
+AN_EXAMPLE = (
     "import pandera.pandas as pa\n"
     '      schema = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(18, 65), '
     'metadata={"dp": {}})})'
 )
+"""Code that makes a schema."""
 
 
 def engine_of(schema: Any) -> str:
@@ -59,7 +62,7 @@ def engine_of(schema: Any) -> str:
     raise ParameterError(
         "'schema' must be a pandera DataFrameSchema or DataFrameModel class, of pandera.pandas, "
         f"pandera.polars or pandera.pyspark, or a Domain (got {name}).",
-        _AN_EXAMPLE,
+        AN_EXAMPLE,
     )
 
 

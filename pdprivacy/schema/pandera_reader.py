@@ -17,6 +17,7 @@ from pdprivacy.errors import DeclarationError, got
 from pdprivacy.hints import nearest
 from pdprivacy.intervals import LINE, Interval
 from pdprivacy.schema.declarations import (
+    KEYS,
     Ends,
     Schema,
     allowed,
@@ -34,14 +35,14 @@ from pdprivacy.schema.declarations import (
     refuse_dates,
     stated,
 )
+from pdprivacy.schema.overlay import Overlay, overlaid
 from pdprivacy.timeline import Timeline
 
-_KEYS = ("role", "bins", "bounds", "categories", "resolution")
 CONFIRMED = "public"
 """The word in place of a pair of bounds: the bounds of the checks are public."""
 
 
-def read_schema(schema: Schema) -> Domain:
+def read_schema(schema: Schema, columns: Overlay | None = None) -> Domain:
     """Return the domain that a pandera schema declares.
 
     A column belongs to the domain if its ``metadata`` has the key ``"dp"``: a dict, empty or with
@@ -64,11 +65,12 @@ def read_schema(schema: Schema) -> Domain:
 
     Accepts a ``DataFrameSchema`` or ``DataFrameModel`` class of ``pandera.pandas``, ``pandera.polars`` or
     ``pandera.pyspark``: the same declaration gives the same domain. Decimals are of kind ``"category"`` in
-    all of them. A `Domain` is returned as it is.
+    all of them. A `Domain` is returned as it is. ``columns`` declares columns beside the schema, by the same
+    words (`protect`).
 
     Raises
     ------
-    ParameterError : not a schema, or one of another engine.
+    ParameterError : not a schema, or one of another engine; or ``columns`` that do not fit it.
     DeclarationError : no column is declared for release, the declaration contradicts itself, holds a blank
         (``...``), bounds that are durations, or dates on one side only, or changes rows (parsers,
         ``drop_invalid_rows``).
@@ -78,9 +80,8 @@ def read_schema(schema: Schema) -> Domain:
     >>> read_schema(pa.DataFrameSchema({"age": age}))["age"].bins
     (18.0, 30.0, 65.0)
     """
-    if isinstance(schema, Domain):
-        return schema
-    return domain_of(opened(schema))
+    read = overlaid(schema, columns)
+    return read if isinstance(read, Domain) else domain_of(opened(read))
 
 
 def domain_of(schema: Any) -> Domain:
@@ -98,7 +99,8 @@ def domain_of(schema: Any) -> Domain:
         raise DeclarationError(
             'no column is declared for release: each that is needs metadata={"dp": {}}, and bounds or labels '
             'known without the data ("python -m pdprivacy declare data.csv" writes lines to fill in).',
-            declaration_hint(name, None),
+            f"{declaration_hint(name, None)}; or, where pandera dropped it (in YAML, of a field declared "
+            f"again): df.dp.protect(schema, epsilon=1.0, columns={{{name!r}: {{}}}})",
         )
     return Domain(tuple(columns))
 
@@ -202,16 +204,16 @@ def _refuse_numeric(name: Hashable, kind: str, options: Mapping[str, Any]) -> No
 
 def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
     given = column.metadata["dp"]
-    known = ", ".join(f'"{key}"' for key in _KEYS)
+    known = ", ".join(f'"{key}"' for key in KEYS)
     if not isinstance(given, Mapping):
         raise DeclarationError(
             f'metadata "dp" of column {name!r} must be a dict (got {got(given)}).',
             f'metadata={{"dp": {{}}}}, with any of the keys {known}',
         )
-    if unknown := [key for key in given if key not in _KEYS]:
+    if unknown := [key for key in given if key not in KEYS]:
         raise DeclarationError(
             f'metadata "dp" of column {name!r} has the unknown key {unknown[0]!r} (allowed: {known}).',
-            f'metadata={{"dp": {{"{nearest(unknown[0], _KEYS) or "role"}": ...}}}}',
+            f'metadata={{"dp": {{"{nearest(unknown[0], KEYS) or "role"}": ...}}}}',
         )
     options = {key: value for key, value in given.items() if value is not None}
     if "categories" in options:

@@ -176,9 +176,11 @@ class _Declared(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Return all that must be the same each time a step is tried; not the place of the ledger."""
-        options = {name: value for name, value in self.options.items() if name != "redeclare"}
+        options = {
+            name: value for name, value in self.options.items() if name not in ("redeclare", "columns")
+        }
         return {
-            "schema": schemas.read_schema(self.schema).fingerprint(),
+            "schema": schemas.read_schema(self.schema, self.options["columns"]).fingerprint(),
             "name": self.name,
             **argument_texts(options),
         }

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 import pdprivacy
 from pdprivacy import Budget, Column, Domain
 from pdprivacy.errors import (
-    ArgumentError,
     DeclarationError,
     InvalidDataError,
     NotProtectedError,
@@ -314,7 +313,7 @@ def test_nothing_is_charged_and_no_frame_is_changed():
         (lambda df: df.dp.check(Domain(())), None, ""),
         (lambda df: df.dp.check(schema(age=pa.Column(int))), DeclarationError, "no column is declared"),
         (lambda df: df.dp.check(3), ParameterError, "'schema' must be"),
-        (lambda df: df.dp.check(), ArgumentError, "df.dp.check(schema)"),
+        (lambda df: df.dp.check(), ParameterError, "df.dp.check(schema)"),
         (lambda df: df["age"].dp.check(DOMAIN), NotProtectedError, "df.dp.check(schema) of the whole frame"),
         (
             lambda df: df.dp.protect(DOMAIN, epsilon=1).dp.check(DOMAIN),
