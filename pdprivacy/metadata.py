@@ -527,7 +527,7 @@ RISK = f" risk ({MARK})"
 NAMED = (f"dr_ha ({MARK})", f"epsilon ({MARK})")
 
 COMPARED = {
-    *("error", "lower", "upper", "worse", "part_epsilon"),
+    *("error", "lower", "upper", "worse", "part_epsilon", "whole_epsilon"),
     *(f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")),
 }
 DISTANCES = {"tvd", "standard_error"}

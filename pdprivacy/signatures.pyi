@@ -105,14 +105,14 @@ class ProtectedMethods:
     ) -> ProtectedFrame: ...
     def compare_sampling(
         self, /, statistic: str, columns: Labels | None = None, *args: Any,
-        epsilon: Rational | Sequence[Rational] = ..., rates: Sequence[Rational] = ..., repetitions: int = 200,
-        rng: RandomState = None, progress: bool | None = None, **options: Any
+        epsilon: Rational | Sequence[Rational] = ..., rates: Sequence[Rational] = ..., spend: Spend = 'noise',
+        repetitions: int = 200, rng: RandomState = None, progress: bool | None = None, **options: Any
     ) -> pd.DataFrame: ...
     def compare_suppression(
         self, /, statistic: str, columns: Labels | None = None, *args: Any,
         epsilon: Rational | Sequence[Rational] = ..., spreads: Sequence[tuple[Rational, Rational]] = ...,
-        distance: Distance | None = None, repetitions: int = 200, rng: RandomState = None,
-        progress: bool | None = None, **options: Any
+        distance: Distance | None = None, spend: Spend = 'noise', repetitions: int = 200,
+        rng: RandomState = None, progress: bool | None = None, **options: Any
     ) -> pd.DataFrame: ...
     def corr(
         self, columns: Labels | None = None, *, epsilon: Rational, constraint: MatrixConstraint | None = None,

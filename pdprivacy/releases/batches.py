@@ -480,7 +480,10 @@ def remaining(protected: Protected, delta: Rational = 0) -> float:
             return False
         cost = loss(Fraction(repr(epsilon)), slack)
         if secret is not None and inward:
-            cost = secret.cost_of_whole(cost)
+            try:
+                cost = secret.cost_of_whole(cost)
+            except ParameterError:  # above the largest epsilon with a known loss
+                return False
         noise = GaussianNoise(exact_multiplier(cost.epsilon, slack), 1, 1) if slack and rule.in_rho else None
         ((counted, count),) = rule._counted(cost, 1, [(Event(cost, noise), 1)])
         return rule.fits(spent, counted, count)

@@ -1,11 +1,12 @@
-"""Cost in accuracy of sampling and suppression at an equal guarantee, with advice.
+"""Cost in accuracy of sampling and suppression, at an equal guarantee or with equal noise.
 
-A release of all records and one of a part are repeated at the same guarantee, and their errors are measured
-against the exact statistic.
+A release of all records and one of a part are repeated, and their errors are measured against the exact
+statistic.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,8 @@ import pandas as pd
 from pdprivacy import checks, noise
 from pdprivacy.checks import one_of
 from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, kind
+from pdprivacy.errors import ArgumentError, ParameterError, kind
+from pdprivacy.examples import EXAMPLES
 from pdprivacy.hints import with_hints
 from pdprivacy.inference import Pooled
 from pdprivacy.ledger import Budget
@@ -32,7 +34,15 @@ from pdprivacy.release.execute import execute
 from pdprivacy.release.spec import Release, columns_of
 from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import with_price
-from pdprivacy.releases.sampling import Secret, by_unit, limits_of, refuse_units, scores_of, spread_of
+from pdprivacy.releases.sampling import (
+    Secret,
+    Spend,
+    by_unit,
+    limits_of,
+    refuse_units,
+    scores_of,
+    spread_of,
+)
 from pdprivacy.releases.table_risk import confidential, levels_of
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
@@ -123,7 +133,7 @@ def _noisy_average(total: Any, rows: Any) -> float:
 
 
 def _of_numbers(
-    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]
+    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]
 ) -> Score:
     """The mean over all numbers of |released - true| / |true|; NaN where a true one is 0."""
     truth = np.asarray(_truth(protected, columns, statistic, arguments), dtype=np.float64).ravel()
@@ -138,7 +148,9 @@ def _of_numbers(
     return score
 
 
-def _truth(protected: Protected, columns: Sequence[Column], statistic: str, arguments: Sequence[Any]) -> Any:
+def _truth(
+    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]
+) -> Any:
     """Return the exact statistic, without noise."""
     if statistic == "count":
         engine = protected.engine
@@ -147,7 +159,7 @@ def _truth(protected: Protected, columns: Sequence[Column], statistic: str, argu
     if any(len(numbers) < 2 for numbers in values):
         raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
     if statistic == "quantile":
-        shares = np.asarray(arguments[0] if arguments else 0.5, dtype=np.float64)
+        shares = np.asarray(arguments.get("q", 0.5), dtype=np.float64)
         return np.stack([np.quantile(numbers, shares) for numbers in values], axis=-1)
     exact = STATISTICS[statistic].exact
     assert exact is not None
@@ -160,7 +172,9 @@ def _values(protected: Protected, column: Column, method: str) -> Floats:
     return np.asarray(np.clip(numbers[~np.isnan(numbers)], *column.bounds(method)))
 
 
-def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+def _of_labels(
+    protected: Protected, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]
+) -> Score:
     """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
     counts = protected.engine.table(columns, statistic)[: len(labels)]
@@ -168,7 +182,9 @@ def _of_labels(protected: Protected, columns: Sequence[Column], statistic: str, 
     return lambda released, _: float(released.iloc[0] not in best)
 
 
-def _of_centers(protected: Protected, columns: Sequence[Column], statistic: str, _: Sequence[Any]) -> Score:
+def _of_centers(
+    protected: Protected, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]
+) -> Score:
     """The mean squared distance (k-means), or distance (k-median), of all records to the nearest centre.
 
     Ranges are brought to [-1, 1] by the declared bounds for k-means, and to length one for k-median.
@@ -220,6 +236,34 @@ STATISTICS: dict[str, Compared] = {
 }
 
 
+RELEASES_NOTHING = {"release_id", "releases"}
+DECIDED = {"protected", "columns", "epsilon", "rng", "progress", "weights"} | RELEASES_NOTHING
+"""Arguments of a release that are no options of a comparison."""
+
+
+def _arguments(name: str, placed: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the releases of a statistic by name; refuse those that they do not all take."""
+    for word in RELEASES_NOTHING & options.keys():
+        raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")
+    if "weights" in options:
+        raise ParameterError(
+            "A comparison takes no 'weights': it compares unweighted numbers.", "leave it out."
+        )
+    first, *others = (inspect.signature(verb).parameters for verb in STATISTICS[name].verbs)
+    known = [word for word in first if word not in DECIDED and all(word in other for other in others)]
+    for word in options:
+        if word not in known:
+            text = f"{name!r} got an unexpected keyword argument {word!r}."
+            raise ArgumentError(text, f"it takes {', '.join(known)}.")
+    by_place = [word for word in known if first[word].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if len(placed) > len(by_place):
+        text = " and ".join(map(repr, ["columns", *by_place]))
+        raise ArgumentError(f"{name!r} takes {text} by position, and all other arguments by name.")
+    if twice := options.keys() & set(by_place[: len(placed)]):
+        raise ArgumentError(f"{name!r}: multiple values for argument {min(twice)!r}.")
+    return {**dict(zip(by_place, placed, strict=False)), **options}
+
+
 @dataclass(frozen=True, slots=True)
 class _Comparison:
     """A comparison: the records, the epsilons, the statistic, its arguments and the columns that it reads."""
@@ -229,8 +273,8 @@ class _Comparison:
     name: str
     columns: Any
     chosen: tuple[Column, ...]
-    arguments: Sequence[Any]
-    options: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+    spend: Spend
 
     @classmethod
     def of(
@@ -239,13 +283,13 @@ class _Comparison:
         levels: Sequence[Rational],
         name: Any,
         columns: Any,
-        arguments: Sequence[Any],
-        options: dict[str, Any],
+        placed: Sequence[Any],
+        options: Mapping[str, Any],
+        spend: Spend,
     ) -> _Comparison:
         one_of(name, "statistic", tuple(STATISTICS))
-        for word in ("release_id", "releases"):
-            if word in options:
-                raise ParameterError(f"A comparison takes no {word!r}: it releases nothing.", "leave it out.")
+        one_of(spend, "spend", get_args(Spend))
+        arguments = _arguments(name, placed, options)
         if protected.in_secret:
             raise ParameterError(
                 "A secret part cannot be compared with all records, which are not there.",
@@ -259,7 +303,9 @@ class _Comparison:
             )
         if STATISTICS[name].single and len(chosen) != 1:
             raise ParameterError(f"{name!r} is compared for one column.")
-        return cls(protected, levels, name, columns, chosen, arguments, options)
+        if name == "noisy_average":
+            chosen[0].bounds(name)
+        return cls(protected, levels, name, columns, chosen, arguments, spend)
 
     @property
     def statistic(self) -> Compared:
@@ -268,12 +314,12 @@ class _Comparison:
 
     def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
         verbs, defaults = self.statistic.verbs, self.statistic.defaults
-        words = {**defaults, **self.options, "rng": state, "epsilon": cost.epsilon / len(verbs)}
+        words = {**defaults, **self.arguments, "rng": state, "epsilon": cost.epsilon / len(verbs)}
         if self.name in ("kmeans", "kmedian"):
             words["progress"] = False  # one bar for all of them
         if cost.delta:
             words["delta"] = cost.delta / len(verbs)
-        return [with_hints(verb)(facts, self.columns, *self.arguments, **words) for verb in verbs]
+        return [with_hints(verb)(facts, self.columns, **words) for verb in verbs]
 
     def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
         """Return a release of this cost, charged to a budget in memory of the same total."""
@@ -297,6 +343,13 @@ class _Comparison:
 # ---------------------------------------------------------------- what is left out
 
 
+class _Costs(NamedTuple):
+    """The loss of a release of a part, and what the whole pays for it."""
+
+    part: Pure | Approx
+    whole: Pure | Approx
+
+
 @dataclass(frozen=True, slots=True)
 class _Omission:
     """A way to leave records out.
@@ -310,10 +363,14 @@ class _Omission:
     share: Fraction
     rows: int | None = None
 
-    def cost(self, whole: Pure | Approx) -> Pure | Approx | None:
-        """Return the loss of a release of the part that costs the whole this much; None if there is none."""
+    def costs(self, stated: Pure | Approx, spend: Spend) -> _Costs | None:
+        """Return the losses of a release of the part that states this cost; None if there is none."""
+        if self.law is None:
+            return _Costs(stated, stated)
+        secret = Secret(self.law, spend)
         try:
-            return whole if self.law is None else Secret(self.law, "noise").loss_of_part(whole)
+            part = secret.loss_of_part(stated)
+            return _Costs(part, stated if spend == "noise" else secret.cost_of_whole(part))
         except ParameterError:
             return None
 
@@ -343,8 +400,8 @@ def _compared(
     """One row per level and way; ``drawing`` reads what the parts depend on."""
     protected, levels = comparison.protected, comparison.levels
     repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
-    wholes = [loss(level, comparison.options.get("delta", 0)) for level in levels]
-    costs = {way: [way.cost(whole) for whole in wholes] for way in (ALL_RECORDS, *ways)}
+    stated = [loss(level, comparison.arguments.get("delta", 0)) for level in levels]
+    costs = {way: [way.costs(cost, comparison.spend) for cost in stated] for way in (ALL_RECORDS, *ways)}
     feasible = [way for way in ways if any(costs[way])]
     if not feasible:
         raise ParameterError(
@@ -355,10 +412,10 @@ def _compared(
     state = noise.simulator(rng)
     runs = list(product([ALL_RECORDS, *feasible], range(repetitions)))
     turns = shown(runs, len(runs), comparison.name, progress, long=True, timed=True)
-    for cost in wholes:
+    for cost in stated:
         comparison.check(protected, cost)
     for way in feasible:
-        comparison.check(way.facts(protected), next(cost for cost in costs[way] if cost is not None))
+        comparison.check(way.facts(protected), next(known.part for known in costs[way] if known is not None))
     # nothing was read so far
     read = [column.name for column in comparison.chosen]
     whole = replace(protected, records=protected.snapshot[read], units=None)
@@ -369,14 +426,15 @@ def _compared(
         part = whole if way is ALL_RECORDS else way.part(whole, draw(way, noise.source(state)))
         for level, affordable in enumerate(costs[way]):
             if affordable is not None:
-                errors[way][level, turn] = score(comparison.release(part, affordable, state), way.share)
+                released = comparison.release(part, affordable.part, state)
+                errors[way][level, turn] = score(released, way.share)
     return _table(comparison, ways, costs, errors, names)
 
 
 def _table(
     comparison: _Comparison,
     ways: Sequence[_Omission],
-    costs: Mapping[_Omission, Sequence[Pure | Approx | None]],
+    costs: Mapping[_Omission, Sequence[_Costs | None]],
     errors: Mapping[_Omission, Floats],
     names: Sequence[str],
 ) -> pd.DataFrame:
@@ -388,11 +446,11 @@ def _table(
         for way in ways:
             cost = costs[way][level]
             estimate = UNKNOWN if cost is None else Estimate.of(errors[way][level], chance=chance)
-            inner = math.nan if cost is None else float(cost.epsilon)
-            rows.append((*estimate, *without, *estimate.above(without), inner))
+            losses = (math.nan, math.nan) if cost is None else [float(each.epsilon) for each in cost]
+            rows.append((*estimate, *without, *estimate.above(without), *losses))
     keys = [(float(positive(level, "epsilon")), *way.key) for level in levels for way in ways]
     others = [f"{name}{end}" for name in ("without", "difference") for end in ("", "_lower", "_upper")]
-    heads = ["error", "lower", "upper", *others, "part_epsilon"]
+    heads = ["error", "lower", "upper", *others, "part_epsilon", "whole_epsilon"]
     frame = pd.DataFrame(rows, pd.MultiIndex.from_tuples(keys, names=["epsilon", *names]), heads)
     least = frame["difference_lower"]
     frame.insert(9, "worse", (least > 0).astype("boolean").mask(least.isna()))
@@ -406,6 +464,7 @@ def _description(comparison: _Comparison) -> dict[str, Any]:
         "columns": [str(column.name) for column in comparison.chosen],
         "error": comparison.statistic.error,
         "neighbors": comparison.protected.unit.neighbors,
+        "spend": comparison.spend,
     }
 
 
@@ -428,16 +487,16 @@ def compare_sampling(
     *args: Any,
     epsilon: Rational | Sequence[Rational] = (0.25, 0.5, 1, 2),
     rates: Sequence[Rational] = (0.1, 0.3, 0.5, 0.7, 0.9),
+    spend: Spend = "noise",
     repetitions: int = 200,
     rng: RandomState = None,
     progress: bool | None = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: compare a release of all records with one of a sample at equal cost.
+    """CONFIDENTIAL, for the curator: compare a release of all records with one of a sample.
 
     At each epsilon (and delta) the release of all records is repeated, and that of a sample, drawn anew each
-    time as by `sample`, with the larger epsilon that the sample allows (``part_epsilon``; delta alike). So
-    both have the same guarantee. The errors are those of real releases of these records; nothing is charged.
+    time as by `sample`. The errors are those of real releases of these records; nothing is charged.
 
     Parameters
     ----------
@@ -448,20 +507,24 @@ def compare_sampling(
     epsilon : one or several.
     rates : the shares of the records that are sampled, in (0, 1]: by coins under "add_remove"; under
         "replace_one" that share of their public number, without replacement.
+    spend : "noise" compares at the same guarantee: a release of the sample has the larger epsilon that the
+        sample allows (``part_epsilon``; delta alike). "epsilon" compares with the same noise: both releases
+        have this epsilon and delta, and the whole pays less (``whole_epsilon``; delta times the rate).
     repetitions : the number of times each release is made, from 2 to a million.
     rng, progress : a seed or generator; whether to show a bar, which needs tqdm (None: in long calls).
 
     Returns a DataFrame indexed by epsilon and rate: ``error`` of the sample with its 95 % interval
     (``lower``, ``upper``), that of all records (``without``, ``without_lower``, ``without_upper``), the
-    ``difference`` with its interval, and ``worse``: whether that is above 0. Numbers: the mean of
+    ``difference`` with its interval, ``worse``: whether that is above 0, and the epsilons of the part and of
+    the whole. Numbers: the mean of
     |released - true| / |true| over the columns (NaN where a true number is 0); counts and sums are divided
     by the rate. "mode": the probability that it has not the largest count, with Wilson's interval.
     "kmeans": the mean squared distance of all records to the nearest centre, with ranges brought to
     [-1, 1]. "kmedian": the mean distance, with ranges of length one. Rows where delta is not below the rate
     are NaN. ``frame.dp.plot()`` draws it.
 
-    Source: "The adverse effects of omitting records in differential privacy", section 3; Newcombe (1998),
-    method 10, for the difference of probabilities.
+    Source: "The adverse effects of omitting records in differential privacy", section 3, and appendices A.7
+    to A.9 for equal noise; Newcombe (1998), method 10, for the difference of probabilities.
 
     Raises ParameterError, also for a secret part of a frame; and what the release itself would raise.
 
@@ -475,7 +538,7 @@ def compare_sampling(
     """
     protected.refuse_other_engines_for("compare_sampling")
     levels, _ = levels_of(epsilon)
-    comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, levels, statistic, columns, args, options, spend)
     ways = _samples(protected, _checked_values("rates", rates, "rates=[0.1, 0.5, 0.9]."))
 
     def draw(way: _Omission, source: Source) -> Mask:
@@ -516,6 +579,7 @@ def compare_suppression(
     epsilon: Rational | Sequence[Rational] = (0.25, 0.5, 1, 2),
     spreads: Sequence[tuple[Rational, Rational]] = ((0.1, 0.1), (0.5, 0.5), (0.5, 0.6), (0.9, 0.9)),
     distance: Distance | None = None,
+    spend: Spend = "noise",
     repetitions: int = 200,
     rng: RandomState = None,
     progress: bool | None = None,
@@ -525,18 +589,21 @@ def compare_suppression(
 
     Parameters
     ----------
-    statistic, columns, args, epsilon, repetitions, rng, progress, options : as in `compare_sampling`.
-        The columns of the release decide about outliers, and must be without nulls.
+    statistic, columns, args, epsilon, spend, repetitions, rng, progress, options : as in `compare_sampling`.
+        The columns of the release decide about outliers, and must be without nulls. With ``spend="epsilon"``
+        the whole pays `pdprivacy.suppression.outlier_epsilon`, which may be more, and delta times 1 - m.
     spreads : pairs (m, M) of the least and the largest probability to be left out, in [0.01, 0.99], m not
         above M; in whole hundredths where they differ.
     distance : as in `suppress_outliers`; None: "discrete" for a mode, "absolute" for one other column, else
         "euclidean".
 
     Returns a DataFrame indexed by epsilon, m and M, with the columns of `compare_sampling`; NaN where the
-    choice alone costs as much as epsilon (`pdprivacy.suppression.outlier_floor`), or epsilon is above 100.
-    How many records are left is private for m < M: counts and sums are divided by 1 - (m + M) / 2.
+    choice alone costs as much as epsilon (`pdprivacy.suppression.outlier_floor`; not with equal noise), or
+    epsilon is above 100. How many records are left is private for m < M: counts and sums are divided by
+    1 - (m + M) / 2.
 
-    Source: "The adverse effects of omitting records in differential privacy", section 6.
+    Source: "The adverse effects of omitting records in differential privacy", section 6, and appendices A.7
+    to A.9 for equal noise.
 
     Raises ParameterError, also where all rows would be NaN, for neighbours other than "add_remove", and for
     several records per unit.
@@ -550,13 +617,17 @@ def compare_suppression(
     """
     protected.refuse_other_engines_for("compare_suppression")
     levels, _ = levels_of(epsilon)
-    comparison = _Comparison.of(protected, levels, statistic, columns, args, options)
+    comparison = _Comparison.of(protected, levels, statistic, columns, args, options, spend)
     pairs = [
         _spread(pair) for pair in _checked_values("spreads", spreads, "spreads=[(0.5, 0.5), (0.5, 0.6)].")
     ]
     if len(set(pairs)) < len(pairs):
         raise ParameterError("'spreads' must be different pairs.")
     refuse_units(protected)
+    if not comparison.chosen:
+        raise ParameterError(
+            "'columns' must be given: they decide about outliers.", EXAMPLES["compare_suppression"]
+        )
     if distance is None:
         several = len(comparison.chosen) > 1
         distance = "discrete" if comparison.name == "mode" else "euclidean" if several else "absolute"

@@ -471,7 +471,10 @@ class Amplification(Protocol):
         """The largest total epsilon with a known loss to the whole; None without a limit."""
 
     def whole(self, epsilon: Fraction) -> Fraction:
-        """Return the epsilon of the whole for releases of the part of total ``epsilon``, rounded up."""
+        """Return the epsilon of the whole for releases of the part of total ``epsilon``, rounded up.
+
+        Raises ParameterError above ``most``.
+        """
 
     def part(self, epsilon: Fraction) -> Fraction:
         """Return the total epsilon of releases of the part that cost the whole ``epsilon``, rounded down.
@@ -589,6 +592,12 @@ class Outliers:
         """Implement `Amplification.whole`: above `outlier_floor`, and 0 only where nothing was released."""
         if not epsilon:
             return ZERO
+        if epsilon > self.most:
+            raise ParameterError(
+                f"Releases after suppression may have an epsilon of at most {LARGEST_EPSILON} in all: above, "
+                "no bound of what the whole pays is known.",
+                "a smaller epsilon.",
+            )
         level = suppressed(epsilon, self.m, self.M)
         return level if self.m == self.M else level + ROUNDED
 

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom, binomtest, hypergeom, t
 
 from pdprivacy import Budget, releases
-from pdprivacy.errors import DeclarationError, OmissionWarning, ParameterError
+from pdprivacy.errors import ArgumentError, DeclarationError, OmissionWarning, ParameterError, PrivacyError
 from pdprivacy.protection import Protected, find
 from pdprivacy.releases import omission
 from pdprivacy.suppression import outlier_epsilon, outlier_floor, sampling_epsilon, sampling_target
@@ -143,6 +143,91 @@ def test_the_guarantee_is_that_of_the_secret_part_itself():
     assert 100 / scale == pytest.approx(table["part_epsilon"].iloc[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("statistic", ["mean", "noisy_average"])
+def test_with_equal_noise_both_releases_have_the_same_epsilon_and_the_whole_pays_what_it_should(
+    watched, statistic
+):
+    """ln(1 + rate (e^epsilon - 1)) for coins of one rate; for outliers the bound at its best p of a grid."""
+    calls = watched(statistic)
+    levels = [0.5, 2.0]
+    words = {"epsilon": levels, "spend": "epsilon", "repetitions": 2, "rng": 1}
+    sampled = private().dp.compare_sampling(statistic, "age", rates=[0.3], **words)
+    left = private().dp.compare_suppression(statistic, "age", spreads=[(0.7, 0.7), (0.1, 0.3)], **words)
+    assert [float(call["words"]["epsilon"]) for call in calls] == levels * 10
+    assert sampled["part_epsilon"].tolist() == levels
+    assert sampled["whole_epsilon"].tolist() == pytest.approx(np.log1p(0.3 * np.expm1(levels)), rel=1e-12)
+    assert left["whole_epsilon"].iloc[::2].tolist() == sampled["whole_epsilon"].tolist()
+    p = np.linspace(0, 1, 100_001)
+    q = 0.3 * p + 0.1 * (1 - p)
+    t = (0.3 + 0.1 - 0.3 * p) / (2 - p)
+    for level, whole in zip(levels, left["whole_epsilon"].iloc[1::2], strict=True):
+        gain = np.expm1(level)
+        first = np.log(1 + gain * (1 - q)) + p * 3 + (1 - p) * 0.9 / (1 - q) - 1
+        other = np.log(1 + gain * (1 - 0.3 * p - (1 - p) * t)) + p * 3 + (1 - p) * (1 - t) / 0.7 - 1
+        assert 0.0005 <= whole - max(first.max(), other.max()) < 0.0006  # of rounded probabilities
+    assert sampled.attrs["dp"]["spend"] == left.attrs["dp"]["spend"] == "epsilon"
+
+
+def test_equal_noise_has_no_floor_and_no_loss_above_what_is_proved():
+    comparison = private().dp.compare_suppression(
+        "mean", "age", epsilon=[0.25, 100, 101], spreads=[(0.1, 0.5)], spend="epsilon", repetitions=2, rng=1
+    )
+    assert outlier_floor(0.1, 0.5) > 0.25
+    assert comparison["error"].isna().tolist() == [False, False, True]
+    assert comparison["without"].notna().all()
+    assert (comparison["whole_epsilon"].iloc[:2] > [4, 100]).all()
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
+def test_releases_after_suppression_stay_below_the_largest_epsilon_with_a_proof():
+    frame = survey().dp.protect(SCHEMA, epsilon=1000)
+    part = frame.dp.suppress_outliers("age", 0.1, 0.5, spend="epsilon")
+    part.dp.mean("age", epsilon=60)
+    spent = frame.dp.budget.spent
+    with pytest.raises(ParameterError, match="at most 100 in all"):
+        part.dp.mean("age", epsilon=41)
+    assert frame.dp.budget.spent == spent
+    assert 30 < part.dp.remaining() <= 40
+    part.dp.mean("age", epsilon=40)
+    with pytest.raises(ParameterError, match="at most 100 in all"):
+        part.dp.mean("age", epsilon=0.1)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"speed": 1}, {"protected": 1}, {"columns": "age"}, {"q": 0.9}, {"k": 3}, {"iterations": 2},
+    {"split": {"age": 1}}, {"split": [1]}, {"weights": "one"}, {"p": 3}, {"noise": "exponential"},
+    {"bounding": None}, {"bounding": "clamp", "bounds": (0, 9000)}, {"bounds": (0, 50)},
+    {"calibration": "analytic"}, {"delta": "1e-6"}, {"delta": None},
+    *({"mechanism": name, "delta": delta}
+      for name in ("laplace", "gaussian", "staircase", "noisy_max", "permute_and_flip", None)
+      for delta in (0, "1e-6")),
+]  # fmt: skip
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("spend", ["noise", "epsilon", "time"])
+@pytest.mark.parametrize("statistic", sorted(omission.STATISTICS))
+@pytest.mark.parametrize("compare", ["compare_sampling", "compare_suppression"])
+def test_every_statistic_takes_an_option_or_says_why_not(compare, statistic, spend):
+    """An error is one of the package, and names no part of the statistic; else only data are missing."""
+    ways = {"rates": [0.5]} if compare == "compare_sampling" else {"spreads": [(0.5, 0.6)]}
+    words = {"epsilon": 2, "spend": spend, "repetitions": 2, "rng": 1, **ways}
+    if statistic in ("kmeans", "kmedian"):
+        words["k"] = 2
+    for options in OPTIONS:
+        with pytest.raises((PrivacyError, TypeError, AssertionError)) as error:
+            getattr(releases, compare)(unread(), statistic, "age", **(words | options))
+        text = str(error.value)
+        if error.type is AssertionError:
+            assert text.startswith("the data were read: ")
+            assert spend != "time"
+        elif not issubclass(error.type, PrivacyError):
+            assert "multiple values for argument 'columns'" in text
+        elif statistic == "noisy_average":
+            assert "'sum'" not in text
+            assert "'count'" not in text
+
+
 def test_nothing_is_charged_and_the_frame_says_that_it_is_confidential():
     frame = private()
     sampled = frame.dp.compare_sampling("mean", ["age", "income"], epsilon=[0.5, 1], repetitions=2, rng=1)
@@ -158,6 +243,7 @@ def test_nothing_is_charged_and_the_frame_says_that_it_is_confidential():
         "columns": ["age", "income"],
         "error": "mean percent error",
         "neighbors": "add_remove",
+        "spend": "noise",
     }
     assert left.attrs["dp"]["distance"] == "discrete"
     assert all(isinstance(word, str) for word in left.attrs["dp"].values() if not isinstance(word, list))
@@ -389,6 +475,18 @@ def test_numbers_are_compared_with_those_of_pandas(watched, statistic, args):
     assert comparison["without"].iloc[0] == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize("q", [0.9, [0.1, 0.9]])
+def test_arguments_mean_the_same_by_name_and_by_place(watched, q):
+    """The exact quantile has no error, whichever way it was asked for."""
+    watched("quantile", lambda _: survey()["age"].quantile(q))
+    words: dict[str, Any] = {"epsilon": 1, "rates": [0.5], "repetitions": 2, "rng": 1}
+    for placed, named in [((q,), {}), ((), {"q": q})]:
+        comparison = private().dp.compare_sampling("quantile", "age", *placed, **named, **words)
+        assert comparison["without"].iloc[0] == 0
+    with pytest.raises(ArgumentError, match="multiple values for argument 'q'"):
+        private().dp.compare_sampling("quantile", "age", 0.5, q=q, **words)
+
+
 def test_a_true_zero_has_no_percent_error():
     rows = pd.DataFrame({"one": [0] * 30})
     frame = rows.dp.protect(pa.DataFrameSchema({"one": SCHEMA.columns["one"]}), epsilon=1)
@@ -487,6 +585,11 @@ SAMPLING = {
     "no number of centres": (("kmeans", "age", 0), {}),
     "seed": (("mean", "age"), {"rng": "seed"}),
     "labels": (("mean", "sex"), {}),
+    "labels of an average": (("noisy_average", "sex"), {}),
+    "spend": (("mean", "age"), {"spend": "time"}),
+    "weights": (("mean", "age"), {"weights": "one"}),
+    "another option": (("noisy_average", "age"), {"speed": 1}),
+    "another argument": (("noisy_average", "age", 5), {}),
 }
 
 
@@ -494,7 +597,7 @@ SAMPLING = {
 @pytest.mark.parametrize("name", SAMPLING)
 def test_a_refusal_comes_before_any_read(name):
     args, options = SAMPLING[name]
-    with pytest.raises((ParameterError, DeclarationError)):
+    with pytest.raises((ArgumentError, ParameterError, DeclarationError)):
         releases.compare_sampling(unread(), *args, **options)
 
 

@@ -212,6 +212,7 @@ def _comparison(frame: pd.DataFrame, facts: Mapping[str, Any], names: list[str])
 
 def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
     sampled = facts["confidential"] == "compare_sampling"
+    alike = "noise" if facts.get("spend") == "epsilon" else "guarantee"
     keys, values = _comparison(frame, facts, ["rate"] if sampled else ["m", "M"])
     known: Mask = np.asarray(np.isfinite(values).all(axis=1))
     if not sampled:  # infeasible pairs take no room
@@ -240,13 +241,13 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     if sampled:
         if len(pairs) > 1:
             on.set_xlim(pairs[0, 0], pairs[-1, 0])
-        below = "sampling rate (the same guarantee at each)"
+        below = f"sampling rate (the same {alike} at each)"
     else:
         names = [f"{short(m)}, {short(M)}" for m, M in pairs]
         small = min(POINTS, 0.9 * canvas.width / len(pairs))
         on.set_xticks(np.arange(len(pairs)), names, rotation=90, fontsize=max(small, 4))
         on.set_xlim(-0.5, len(pairs) - 0.5)
-        below = "probability to be left out, m and M (the same guarantee at each)"
+        below = f"probability to be left out, m and M (the same {alike} at each)"
     title = title_of(str(facts["statistic"]), facts.get("columns") or []) if "statistic" in facts else ""
     error_name = str(facts.get("error", "error"))
     if error_name.startswith(("mean percent", "probability")):

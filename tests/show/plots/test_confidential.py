@@ -639,6 +639,7 @@ def test_the_error_is_drawn_against_the_rate_with_its_band_and_that_of_all_recor
         assert across(ax)[index] == (0.02 / level, line.get_color(), ":")
     assert ax.get_xlim() == (0.05, 1.0)
     assert "sampling rate" in ax.get_xlabel()
+    assert "same guarantee" in ax.get_xlabel()
     assert ax.get_ylabel() == "probability of a wrong mode\n(Mode of age)"
     assert texts(ax) == [plots.MARK]
     assert len({line.get_linestyle() for line in lines(ax)}) == 2
@@ -660,6 +661,8 @@ def test_suppression_is_drawn_pair_by_pair_and_what_is_not_feasible_left_out():
     frame.loc[(2.0, 0.1, 0.2), "error"] = np.nan
     labels = [text.get_text() for text in bare(frame).get_xticklabels()]
     assert labels == ["0.1, 0.1", "0.5, 0.5"]
+    frame.attrs["dp"]["spend"] = "epsilon"
+    assert "the same noise at each" in bare(frame).get_xlabel()
 
 
 def test_a_comparison_whose_rows_hold_nothing_has_no_picture():
