@@ -164,10 +164,18 @@ class _Result(_Accessor):
         """
         return metadata.verify(self._frame)
 
-    def interval(self) -> Any:
-        """Return each released number with its standard error and 95 % confidence interval.
+    @with_hints
+    def interval(self, level: float | None = None) -> Any:
+        """Return each released number with its standard error and confidence interval, at no cost.
 
         Both account for the noise alone; those of a regression account for the sample and the noise.
+
+        ``level``: the coverage, a number between 0 and 1; by default 0.95, which all displays show. Counts,
+        sums, tables, means and proportions have intervals of every level; so have variances of a public
+        number of rows.
+
+        Raises MetadataError for numbers that were changed, and for a ``level`` other than 0.95 of a release
+        of another kind: `plan` states the margins of other levels beforehand.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -175,8 +183,14 @@ class _Result(_Accessor):
         >>> mean = private.dp.mean("age", epsilon=0.5, rng=1)
         >>> mean.dp.interval().columns.tolist()
         ['released', 'standard_error', 'lower', 'upper']
+        >>> count = private.dp.count(epsilon=0.5, rng=1)
+        >>> count.dp.interval(level=0.99)[["lower", "upper"]] - count.iloc[0]
+              lower  upper
+        rows   -9.0    9.0
         """
-        return metadata.interval(self._frame)
+        from pdprivacy.interval_levels import interval
+
+        return interval(self._frame, level)
 
     def unprojected(self) -> Any:
         """Return the release as ``bounding=None`` returns it: before projection onto what is possible.

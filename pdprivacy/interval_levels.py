@@ -1,0 +1,254 @@
+"""Intervals of released numbers at another level than the stated one, from the metadata alone.
+
+Two kinds of numbers have errors that the metadata determine at every level: numbers with noise of their own,
+and ratios of a noisy sum and a noisy count. The noisy count of a ratio follows from its standard error and
+its margin of error, both of which are stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdprivacy import metadata, projection
+from pdprivacy.checks import proportion
+from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, Distribution, GeneralizedNormal
+from pdprivacy.errors import MetadataError
+from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, read
+from pdprivacy.release.results import narrowed
+from pdprivacy.statistic.confidence import Ends, Noisy, Tail, of_ratio
+from pdprivacy.types import Floats, Integers, Mask
+
+COUNTS = {"count", "value_counts", "histogram", "crosstab", "nunique"}
+OWN_PARTS = ("mean of ", "var of ", "pooled var of ")
+"""How the names of noisy parts begin that are means or variances themselves."""
+
+CONTINUOUS: dict[str, Callable[[float, float], Distribution]] = {
+    "laplace": lambda scale, _: GeneralizedNormal.of(1, scale),
+    "gaussian": lambda scale, _: GeneralizedNormal.gaussian(scale),
+    "generalized_gaussian": lambda scale, p: GeneralizedNormal.of(p, scale),
+}
+"""The law of the noise by its scale and order."""
+
+DISCRETE: dict[str, Callable[[float], Distribution]] = {
+    "geometric": DiscreteLaplace,
+    "discrete_gaussian": DiscreteNormal,
+}
+SAME = 1e-6
+"""The relative difference below which a margin of error is reproduced."""
+
+WHOLE = 1e-9
+"""The relative distance from a whole number below which a number counts as whole."""
+
+HALVINGS = 60
+
+
+def interval(released: Released, level: float | None = None) -> Released:
+    """Return the interval around each released number at a level; see `pdprivacy.metadata.interval`.
+
+    Raises MetadataError for another level than the stated one where the metadata do not determine the error.
+    """
+    facts = read(released)
+    stated = facts.error.get("level")
+    if level is None or proportion(level, "level") == stated or "below_best" in facts.error:
+        return metadata.interval(released)
+    original = as_released(released)
+    return metadata.interval(released if original is None else _at_level(original, float(level)))
+
+
+def _at_level(released: Released, level: float) -> Released:
+    """Return the release with the margins of error of another level."""
+    facts, before = read(released), projection.unprojected(released)
+    numbers = _Numbers.of(before)
+    half, ends = numbers.own(level) if numbers.have_own_noise else numbers.ratios(level)
+    if facts.bounding == PROJECT and not numbers.dates:
+        low, high = facts.bounds_of_each("bounds", released.shape)
+        limits = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        after, rounding = released.to_numpy(np.float64), half - numbers.distance(ends)
+        half = narrowed(numbers.values, after, half, ends, rounding, limits).plus_minus
+    error = {
+        **facts.error,
+        "level": level,
+        "plus_minus": projection.numbers_as_json(half, released.shape),
+    }
+    changed = released.copy()
+    metadata.attach(changed, {**facts.to_dict(), "error": error})
+    return changed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """Released numbers before any projection, with their stated errors.
+
+    ``values``: zeros for dates, whose errors are times.
+    """
+
+    facts: Metadata
+    values: Floats
+    standard_error: Floats
+    plus_minus: Floats
+
+    @classmethod
+    def of(cls, released: Released) -> _Numbers:
+        facts, shape = read(released), released.shape
+        values = np.zeros(shape) if "unit" in facts.error else released.to_numpy(np.float64)
+        errors = (facts.error_of_each(name, shape) for name in ("standard_error", "plus_minus"))
+        return cls(facts, values, *errors)
+
+    @property
+    def dates(self) -> bool:
+        """Whether the numbers stand for dates."""
+        return "unit" in self.facts.error
+
+    @property
+    def have_own_noise(self) -> bool:
+        """Whether each number is one noisy number, whose bounds do not depend on others."""
+        facts = self.facts
+        if facts.normalize or facts.margins or facts.constraint is not None:
+            return False
+        if facts.statistic in COUNTS:
+            return True
+        own = facts.statistic == "sum" or all(name.startswith(OWN_PARTS) for name in facts.split)
+        return own and facts.statistic not in ("cov", "corr", "std") and facts.bounding is None
+
+    def distance(self, ends: Ends) -> Floats:
+        """Return the distance of each number to the farther end."""
+        farther: Floats = np.maximum(ends[1] - self.values, self.values - ends[0])
+        return farther
+
+    def own(self, level: float) -> tuple[Floats, Ends]:
+        """Return the margins of error of numbers with noise of their own, and the ends before rounding.
+
+        What the stated margin of error exceeds the quantile of the noise by is rounding, or caution.
+        """
+        quantiles = np.full((2, *self.values.shape), np.nan)
+        for error in np.unique(self.standard_error[~np.isnan(self.standard_error)]):
+            law = self._law(float(error))
+            for each, of_level in zip(quantiles, (level, self.facts.error["level"]), strict=True):
+                each[self.standard_error == error] = law.central(of_level)
+        half, stated = quantiles
+        rounding = np.maximum(self.plus_minus - stated, 0.0)
+        return half + rounding, (self.values - half, self.values + half)
+
+    def _law(self, std: float) -> Distribution:
+        """Return the law of noise with this standard deviation."""
+        facts, scales = self.facts, self.facts.scale
+        if (continuous := CONTINUOUS.get(facts.mechanism)) is not None:
+            return continuous(std / continuous(1.0, facts.p or 1.0).std, facts.p or 1.0)
+        discrete = DISCRETE.get(facts.mechanism)
+        for scale in scales.values() if isinstance(scales, dict) else [scales]:
+            if discrete is not None and abs((law := discrete(scale)).std - std) <= SAME * std:
+                return law
+        raise self._unknown()
+
+    def ratios(self, level: float) -> tuple[Floats, Ends]:
+        """Return the margins of error of ratios of a noisy sum and a noisy count, and their ends."""
+        sums, counts = self._parts_of_ratio()
+        low, high = self.facts.bounds_of_each("value_bounds", self.values.shape)
+        columns, middle = self._columns(len(sums)), (low + high) / 2
+        ends = np.full((2, *self.values.shape), np.nan)
+        for column, parts in enumerate(zip(sums, counts, strict=True)):
+            at = columns == column
+            of_sum, of_count = map(self._std, parts)
+            values, reach = self.values[at] - middle[at], (high - middle)[at]
+            ratio = _Ratio(values, reach, self.standard_error[at], of_sum, of_count, self._law(1.0))
+            counts_at = ratio.counts(self.plus_minus[at], self.facts.error["level"])
+            if counts_at is None:
+                raise self._unknown()
+            ends[:, at] = middle[at] + np.array(ratio.ends(counts_at, level))
+        return self.distance((ends[0], ends[1])), (ends[0], ends[1])
+
+    def _std(self, part: str) -> float:
+        """Return the standard deviation of the noise of a part."""
+        facts = self.facts
+        assert isinstance(facts.scale, dict)
+        return CONTINUOUS[facts.mechanism](facts.scale[part], facts.p or 1.0).std
+
+    def _parts_of_ratio(self) -> tuple[list[str], list[str]]:
+        """Return the names of the noisy sum and of the noisy count behind each column."""
+        facts, names = self.facts, [*self.facts.split]
+        sums = [name for name in names if name.startswith("sum of ")]
+        counts = [name for name in names if name == "count" or name.startswith("count of ")]
+        known = facts.statistic in ("mean", "proportion") and facts.mechanism in CONTINUOUS
+        known = known and facts.weights is None and facts.bounding is None and facts.constraint is None
+        known = known and not self.dates and len(sums) + len(counts) == len(names)
+        if not known or not isinstance(facts.scale, dict) or len(counts) not in (1, len(sums)):
+            raise self._unknown()
+        return sums, counts * (len(sums) // len(counts))
+
+    def _columns(self, number: int) -> Integers:
+        """Return the position of the column of values behind each released number."""
+        shape = self.values.shape
+        columns = np.arange(number)
+        if len(self.facts.columns) > number:  # of groups; a pivot table repeats each column for its labels
+            repeats = shape[-1] // (number * self.facts.releases) if len(shape) == 2 else 1
+            columns = np.tile(np.repeat(columns, repeats), self.facts.releases if len(shape) == 2 else 1)
+            if len(shape) == 1:
+                columns = columns[:1]
+        elif len(shape) == 2:
+            columns = columns[:, np.newaxis]
+        return np.broadcast_to(columns, shape)
+
+    def _unknown(self) -> MetadataError:
+        return MetadataError(
+            f"The metadata determine the error of this {self.facts.statistic!r} at level "
+            f"{self.facts.error.get('level')} only.",
+            "released.dp.interval() without a level.",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ratio:
+    """Ratios of a noisy sum and a noisy count per number, about the middle of their range.
+
+    ``reach``: the largest ratio. ``of_sum``, ``of_count``: the standard deviations of the noise.
+    """
+
+    values: Floats
+    reach: Floats
+    standard_error: Floats
+    of_sum: float
+    of_count: float
+    law: Distribution
+
+    @property
+    def divisors(self) -> Floats:
+        """The counts that divide the sums: the noisy ones, or the least one where these are lower."""
+        return np.hypot(self.of_sum, self.values * self.of_count) / self.standard_error
+
+    def ends(self, counts: Floats, level: float) -> Ends:
+        """Return the ends of the intervals for these noisy counts."""
+        tail = Tail(self.law.standard[0])
+        total, count = (
+            Noisy(self.values * self.divisors, self.of_sum, tail),
+            Noisy(counts, self.of_count, tail),
+        )
+        return of_ratio(level, total, count, -self.reach, self.reach)
+
+    def counts(self, plus_minus: Floats, level: float) -> Floats | None:
+        """Return the noisy counts that these margins of error follow from; None where there are none.
+
+        A count below the least one does not divide the sum. Where it cannot be told from the margin of error,
+        it counts as 0, for which the interval of every level is the whole range.
+        """
+
+        def margins(counts: Floats) -> Floats:
+            lower, upper = self.ends(counts, level)
+            return np.asarray(np.maximum(upper - self.values, self.values - lower))
+
+        def fit(counts: Floats) -> Mask:
+            return np.asarray(np.abs(margins(counts) - plus_minus) <= SAME * plus_minus)
+
+        low, high = np.zeros_like(self.values), self.divisors
+        known, whole = fit(high), fit(low)
+        # the least count is a whole number, which a noisy count hardly ever is
+        replaced = np.abs(high - np.rint(high)) <= WHOLE * high
+        known &= ~(whole & replaced)
+        for _ in range(HALVINGS if not (known | whole).all() else 0):
+            middle = (low + high) / 2
+            wide = margins(middle) > plus_minus
+            low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+        counts = np.where(known, self.divisors, np.where(~whole & fit(high), high, 0.0))
+        return counts if bool((fit(counts) | replaced).all()) else None
