@@ -60,6 +60,7 @@ def main(folder: Path) -> None:
         figures = {
             "Risk against epsilon": private.dp.risk_curve(BY, "health"),
             "Most exposed": private.dp.homogeneity(BY, "health", 5),
+            "Anonymity": private.dp.anonymity(BY, "health", 5),
         }
         try:
             pdprivacy.report({**results, **figures}, path=folder / "report.html", **keywords)

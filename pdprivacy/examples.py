@@ -134,7 +134,7 @@ _METHODS = {
     "compare_sampling compare_suppression": '("mean", "age", epsilon=[0.1, 1])',
     "utility": '(["region", "health"], order=2, epsilon=[0.1, 1])',
     "choose_epsilon": '("region", "health", max_risk=0.4)',
-    "homogeneity": '("region", "health")',
+    "anonymity homogeneity": '("region", "health")',
     "plan": '.mean("age", epsilon=[0.1, 1], rows=1000)',
     "split": "(1, 3)",
 }

@@ -534,7 +534,8 @@ DISTANCES = {"tvd", "standard_error"}
 COUNTED = {
     *("clipped", "null", "unseen", "dropped"),
     *("cohort", "by", "sensitive", "epsilon", "risk", "overall", "epsilon_so_far", "delta_so_far"),
-    *("cells", "records", "share of records", "label", "share"),
+    *("cells", "records", "share of records", "label", "share", "column"),
+    *("classes", "labels", "distinct l", "entropy l", "t", "distance"),
     *("fault", "declared", "examples"),
 }
 

@@ -35,6 +35,7 @@ from pdprivacy.releases.clustering import WalkSelection
 from pdprivacy.releases.covariances import MatrixConstraint
 from pdprivacy.releases.data_quality import CuratorFrame
 from pdprivacy.releases.disclosure_risk import Homogeneity
+from pdprivacy.releases.equivalence_classes import Anonymity
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
@@ -81,6 +82,10 @@ class ProtectedMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
+    def anonymity(
+        self, by: Labels | None = None, sensitive: Labels | None = None, top: int = 10, *,
+        min_records: int = 5, min_labels: int = 2, ordered: Labels | None = None
+    ) -> Anonymity: ...
     def assign(
         self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
     ) -> ProtectedFrame: ...

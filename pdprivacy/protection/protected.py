@@ -67,7 +67,15 @@ class _ColumnsByName:
 
 _IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
 """Methods for records in memory."""
-_OF_THE_WHOLE = {*_IN_MEMORY - {"kmeans"}, "choose_epsilon", "dr_ha", "homogeneity", "risk_curve", "tradeoff"}
+_OF_THE_WHOLE = {
+    *_IN_MEMORY - {"kmeans"},
+    "anonymity",
+    "choose_epsilon",
+    "dr_ha",
+    "homogeneity",
+    "risk_curve",
+    "tradeoff",
+}
 """Methods for a whole table, not for a secret part of it."""
 _CHARGED_TOGETHER = {"batch", "marginals", "plan_releases"}
 

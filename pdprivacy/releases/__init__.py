@@ -31,6 +31,7 @@ MODULES = {
         "repeated_risk",
         "risk_curve",
     ),
+    "equivalence_classes": ("Anonymity", "anonymity"),
     "grouped": ("GroupBy", "groupby"),
     "histograms": ("count", "histogram", "nunique", "value_counts"),
     "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -35,10 +35,12 @@ from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
     Alpha,
+    ConfidentialTables,
     Measured,
     Noise,
     Overall,
     TableRisk,
+    cells_at,
     check_average,
     check_share,
     confidential,
@@ -47,7 +49,6 @@ from pdprivacy.releases.table_risk import (
     unwrapped,
 )
 from pdprivacy.risk.compositions import readings
-from pdprivacy.show import pages
 from pdprivacy.types import Floats, Integers, Labels
 
 
@@ -312,8 +313,8 @@ def _lowest(risk_at: Callable[[float], float], low: float, high: float) -> float
     return float(f"{math.exp(c if at_c < at_d else d):.6g}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Homogeneity:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Homogeneity(ConfidentialTables):
     """CONFIDENTIAL: how many cells and records a homogeneity attack would disclose without noise.
 
     summary : rows "homogeneous", "heterogeneous" and "all"; columns "cells" (non-empty ones), "records"
@@ -328,13 +329,9 @@ class Homogeneity:
     summary: pd.DataFrame
     exposed: pd.DataFrame
 
-    confidential: ClassVar[bool] = True
-
-    def __repr__(self) -> str:
-        return f"CONFIDENTIAL\n{self.summary}\n\nmost exposed\n{self.exposed}"
-
-    def _repr_html_(self) -> str:
-        return pages.pages_of([("homogeneity", self.summary), ("most exposed", self.exposed)])
+    def tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the frames with their captions."""
+        return [("cells and records", self.summary), ("most exposed cells", self.exposed)]
 
 
 def homogeneity(
@@ -364,10 +361,7 @@ def homogeneity(
     """
     top = whole(top, "top", 1)
     question = TableRisk.of(protected, by, sensitive, "homogeneity", DEFAULTS)
-    tables = question.tables()
-    filled = np.flatnonzero(tables[0].any(axis=1))
-    tables = [table[filled] for table in tables]
-    sizes = tables[0].sum(axis=1)
+    filled, tables, sizes = question.classes()
     largest = np.stack([table.max(axis=1) for table in tables], axis=1)
     summary = _homogeneous_cells(question, sizes, largest == sizes[:, np.newaxis])
     exposed = _most_exposed(question, filled, tables, sizes, top)
@@ -415,19 +409,7 @@ def _most_exposed(
         columns["column"] = [str(question.sensitive[axis].name) for axis in axes]
     columns["label"] = pd.Series(likely, dtype=object).to_numpy()
     columns |= {"records": sizes[cells], "share": shares[cells, axes]}
-    return pd.DataFrame(columns, index=_cells_at(question.by, filled[cells], "homogeneity"))
-
-
-def _cells_at(columns: Sequence[Column], positions: Integers, method: str) -> pd.Index[Any]:
-    """`cell_index` at some places, without the others."""
-    if len(columns) == 1:
-        return cell_index(columns, method)[positions]
-    codes = np.unravel_index(positions, [column.cells(method) for column in columns])
-    levels = [
-        cell_index([column], method).to_numpy(dtype=object)[code]
-        for column, code in zip(columns, codes, strict=True)
-    ]
-    return pd.MultiIndex.from_arrays(levels, names=[column.name for column in columns])
+    return pd.DataFrame(columns, index=cells_at(question.by, filled[cells], "homogeneity"))
 
 
 @with_keywords(Measured, DEFAULTS)

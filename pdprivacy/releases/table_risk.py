@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice, product
 from numbers import Number
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,12 +24,13 @@ from pdprivacy.mechanism.support import Bounds
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.privacy import Confidential, Rational, positive, rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.release.spec import check_cells, columns_of
+from pdprivacy.release.spec import cell_index, check_cells, columns_of
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
 from pdprivacy.risk.likelihood import checked_alpha
+from pdprivacy.show import pages
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import CellCounts
 from pdprivacy.types import Floats, Integers, Labels
@@ -94,6 +96,41 @@ def confidential(frame: Frame, kind: str, **words: Any) -> Frame:
         frame.columns.name = MARK
     frame.attrs[KEY] = {MARK: kind, **words}
     return frame
+
+
+MOST_ROWS = 20
+"""Rows of a frame that a prompt shows of several."""
+
+
+class ConfidentialTables(ABC):
+    """Frames that are made of exact counts and belong together."""
+
+    __slots__ = ()
+    confidential: ClassVar[bool] = True
+
+    @abstractmethod
+    def tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the frames with their captions."""
+
+    def __repr__(self) -> str:
+        with pd.option_context("display.max_rows", MOST_ROWS):
+            parts = [f"{caption}\n{frame}" for caption, frame in self.tables()]
+        return "\n\n".join(["CONFIDENTIAL", *parts])
+
+    def _repr_html_(self) -> str:
+        return pages.pages_of(self.tables())
+
+
+def cells_at(columns: Sequence[Column], positions: Integers, method: str) -> pd.Index[Any]:
+    """`cell_index` at some positions, without the other cells."""
+    if len(columns) == 1:
+        return cell_index(columns, method)[positions]
+    codes = np.unravel_index(positions, [column.cells(method) for column in columns])
+    levels = [
+        cell_index([column], method).to_numpy(dtype=object)[code]
+        for column, code in zip(columns, codes, strict=True)
+    ]
+    return pd.MultiIndex.from_arrays(levels, names=[column.name for column in columns])
 
 
 def levels_of(epsilon: Any) -> tuple[list[Rational], bool]:
@@ -321,6 +358,13 @@ class TableRisk:
         if not tables[0].any():
             raise ParameterError("The table holds no record, so nobody is at risk.")
         return tables
+
+    def classes(self) -> tuple[Integers, list[Integers], Integers]:
+        """The non-empty cells: positions, (N, K) records by label per sensitive column, and (N,) records."""
+        tables = self.tables()
+        filled = np.flatnonzero(tables[0].any(axis=1))
+        tables = [table[filled] for table in tables]
+        return filled, tables, tables[0].sum(axis=1)
 
     def count(self) -> CountedTables:
         """The tables, counted once."""

@@ -173,6 +173,7 @@ ALL: dict[str, Release] = {
     "utility": lambda dp: dp.utility(["k", "g"], epsilon=[1], rng=1),
     "tradeoff": lambda dp: dp.tradeoff(["k", "y"], "s", epsilon=[1, 10], rng=3),
     "homogeneity": lambda dp: dp.homogeneity("k", "s"),
+    "anonymity": lambda dp: dp.anonymity("k", "s").diversity,
     "repeated_risk": lambda dp: dp.repeated_risk([(["k"], "s", 1)]),
 }
 

@@ -61,6 +61,7 @@ def test_the_curators_page_says_all(run):
     assert "Count where (age >= 60)" in text
     assert "8,802" in text
     assert "no fault found in" in text
+    assert "Anonymity (confidential): l-diversity and t-closeness" in text
 
 
 def test_refusals_name_what_is_wrong(run):
@@ -74,4 +75,4 @@ def test_each_page_has_its_pictures(run):
     pictures = {
         name: (run[0] / f"{name}.html").read_text("utf-8").count("<img ") for name in ("report", "curator")
     }
-    assert pictures == {"report": 2, "curator": 4}  # single numbers are not drawn
+    assert pictures == {"report": 2, "curator": 5}  # single numbers are not drawn

@@ -613,6 +613,7 @@ def test_transforms_and_the_curators_own_are_not_charged(private):
     private.dp.utility(["region", "health"], draws=2)
     private.dp.tradeoff("region", "health", 1, draws=2)
     private.dp.homogeneity("region", "health")
+    private.dp.anonymity("region", "health")
     private.dp.repeated_risk([{"by": "region", "sensitive": "health", "epsilon": 1}])
     private.dp.groupby("region")
     assert len(private.dp.budget.entries) == 0

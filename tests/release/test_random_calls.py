@@ -400,6 +400,7 @@ CALLS: dict[str, Call] = dict(
         _dp("utility", columns=["area", "ill"], order=1, epsilon=1, draws=5),
         _dp("tradeoff", **TABLE, epsilon=1, order=1, draws=5),
         _dp("homogeneity", **TABLE),
+        _dp("anonymity", **TABLE),
         _dp("repeated_risk", publications=[TABLE | {"epsilon": 1}]),
         _dp("compare_sampling", statistic="mean", columns="pay", epsilon=1, rates=[0.5], repetitions=2),
         _dp("compare_suppression", statistic="mean", epsilon=1, spreads=[(0.1, 0.2)], repetitions=2),

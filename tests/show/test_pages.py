@@ -497,6 +497,10 @@ def curators(private):
         ),
         "summary": dp.homogeneity(BY, "health").summary,
         "exposed": dp.homogeneity(BY, "health").exposed,
+        "few records": (classes := dp.anonymity(BY, "health")).summary,
+        "diversity": classes.diversity,
+        "risky": classes.risky,
+        "sizes": classes.sizes,
     }
 
 
@@ -508,6 +512,7 @@ def exact(guarded):
 CURATORS = ["quality", "dr_ha", "cells", "cells by epsilon", "simulated", "simulated cells"]
 CURATORS += ["simulated cells by epsilon", "risk_curve", "utility", "tradeoff", "repeated_risk"]
 CURATORS += ["compare_sampling", "compare_suppression", "summary", "exposed"]
+CURATORS += ["few records", "diversity", "risky", "sizes"]
 
 
 def test_the_list_of_the_curator_is_whole(exact):

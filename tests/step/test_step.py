@@ -684,6 +684,7 @@ ARGUMENTS = {
     "remaining": ((), {}),
     "quality": ((), {}),
     "homogeneity": (("age", "health"), {}),
+    "anonymity": (("age", "health"), {}),
     "choose_epsilon": (("age", "health"), {"max_risk": 0.4}),
     "repeated_risk": (([{"by": "age", "sensitive": "health", "epsilon": 1}],), {}),
 }

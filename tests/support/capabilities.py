@@ -128,6 +128,7 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "utility": ("utility", (["g", "s"],), {"order": 1, "epsilon": 1, "draws": 2, "rng": 1, **QUIET}),
     "tradeoff": ("tradeoff", ("g", "s"), {"order": 1, "epsilon": 1, "draws": 2, "rng": 1, **QUIET}),
     "homogeneity": ("homogeneity", ("g", "s"), {}),
+    "anonymity": ("anonymity", ("g", "s"), {}),
     "repeated_risk": ("repeated_risk", ([{"by": "g", "sensitive": "s", "epsilon": 1}],), QUIET),
     "compare_sampling": (
         "compare_sampling", ("mean", "y"),

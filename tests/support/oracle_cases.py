@@ -510,6 +510,7 @@ EXACT: dict[str, Call] = {
     "risk_curve": lambda dp: dp.risk_curve(["k"], "s", epsilon=[0.5, 1], progress=False),
     "choose_epsilon": lambda dp: float(dp.choose_epsilon("k", "s", max_risk=0.4, progress=False)),
     "homogeneity": lambda dp: [dp.homogeneity("k", "s").summary, dp.homogeneity("k", "s").exposed],
+    "anonymity": lambda dp: [table for _, table in dp.anonymity(["k", "y"], "s").tables()],
     "repeated_risk": lambda dp: dp.repeated_risk(
         [{"by": "k", "sensitive": "s", "epsilon": 1}], progress=False
     ),

@@ -17,7 +17,7 @@ from pdprivacy.metadata import recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
 from pdprivacy.show.plots.charts import Cube, are_periods, draw_numbers, draw_series
-from pdprivacy.show.plots.confidential import PAINTERS
+from pdprivacy.show.plots.confidential import PAINTERS, call_of
 from pdprivacy.show.plots.count_plots import draw_counts, draw_matrix, draw_table
 from pdprivacy.show.view import COUNTS
 
@@ -48,7 +48,9 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
         records.
     compare_suppression : the error with its interval at each (m, M); dotted, that of all records.
 
-    The last five are marked CONFIDENTIAL. Several releases are drawn side by side.
+    sizes of `anonymity` : a histogram of the records of each class; the largest hundredth may be left out.
+
+    The last six are marked CONFIDENTIAL. Several releases are drawn side by side.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
             "This frame has no picture.",
             "these have: private.dp.mean(...).dp.plot() and other releases, "
             "private.dp.plan.mean(...).dp.plot(), "
-            + ", ".join(f"private.dp.{name}(...).dp.plot()" for name in PAINTERS)
+            + ", ".join(map(call_of, PAINTERS))
             + ", on the objects as they were returned; private.dp.plot() draws the budget.",
         )
     return drawn

@@ -1,4 +1,4 @@
-"""Plots of confidential frames: risk against epsilon, distances of marginals, and errors of omission.
+"""Plots of confidential frames: risk against epsilon, distances of marginals, omission, class sizes.
 
 Each is marked as made of exact counts.
 """
@@ -28,7 +28,7 @@ AVERAGES = {"cells": ("#0072B2", "-"), "records": ("#D55E00", "-.")}
 
 def _altered(facts: Mapping[str, Any], requirement: str) -> MetadataError:
     kind = facts["confidential"]
-    return changed(f"'{kind}'", requirement, f"private.dp.{kind}(...).dp.plot(), before anything is renamed.")
+    return changed(f"'{kind}'", requirement, f"{call_of(kind)}, before anything is renamed.")
 
 
 def _numbers(frame: pd.DataFrame, facts: Mapping[str, Any]) -> tuple[Floats, Floats, Floats]:
@@ -257,14 +257,61 @@ def _compared(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) ->
     return on
 
 
+MOST_BARS = 60
+
+LARGE = 0.01
+"""The share of the classes that may lie beyond the picture, so that the small ones can be told apart."""
+
+
+def _class_sizes(frame: pd.DataFrame, facts: Mapping[str, Any], ax: Axes | None) -> Any:
+    requirement = "the index must hold the sizes of classes, and the column 'classes' their numbers"
+    if "classes" not in frame.columns or frame.index.nlevels != 1 or not len(frame):
+        raise _altered(facts, requirement)
+    try:
+        sizes = frame.index.to_numpy(dtype=np.int64)
+        classes = frame["classes"].to_numpy(dtype=np.int64)
+    except (TypeError, ValueError):
+        raise _altered(facts, requirement) from None
+    if sizes.min() < 1 or classes.min() < 1:
+        raise _altered(facts, requirement)
+    order = np.argsort(sizes)
+    sizes, classes = sizes[order], classes[order]
+    last = int(sizes[np.searchsorted(np.cumsum(classes), (1 - LARGE) * classes.sum())])
+    last = max(last, min(int(sizes[-1]), MOST_BARS))
+    width = -(-last // MOST_BARS)
+    bins = -(-last // width)
+    edges = 0.5 + width * np.arange(bins + 1)
+    heights, _ = np.histogram(sizes, edges, weights=classes)
+    beyond = int(classes[sizes > edges[-1]].sum())
+    canvas = Canvas.of(ax)
+    bars = canvas.ax.bar(
+        edges[:-1], heights, width, align="edge", color="#0072B2", edgecolor="white", linewidth=0.4
+    )
+    ticks = [tick for tick in round_numbers(1, last, 8) if 1 < tick <= last and tick % 1 == 0]
+    canvas.ax.set_xticks([1, *ticks])
+    canvas.ax.set_xlim(edges[0], edges[-1])
+    canvas.label("records of a class" + (f" (bars of {width} sizes)" if width > 1 else ""), "classes")
+    count = int(classes.sum())
+    said = f"{count:,} classes, the smallest of {sizes[0]:,}" if count > 1 else f"1 class, of {sizes[0]:,}"
+    said += f"\n{beyond:,} not drawn, the largest of {sizes[-1]:,}" if beyond else ""
+    _head(canvas, float(heights.max()), [bars], [said], rows=0.3)
+    return canvas.ax
+
+
 PAINTERS: dict[str, Callable[[pd.DataFrame, Mapping[str, Any], Axes | None], Any]] = {
     "risk_curve": _risk_curve,
     "utility": _utility,
     "tradeoff": _tradeoff,
     "compare_sampling": _compared,
     "compare_suppression": _compared,
+    "class sizes": _class_sizes,
 }
 """The function that draws each kind of frame."""
+
+
+def call_of(kind: str) -> str:
+    """Return a call that draws a kind of frame."""
+    return f"private.dp.{'anonymity(...).sizes' if kind == 'class sizes' else f'{kind}(...)'}.dp.plot()"
 
 
 # ---------------------------------------------------------------- the mark, the legend and names of lines

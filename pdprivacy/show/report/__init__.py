@@ -23,7 +23,7 @@ from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.metadata import KEY, Metadata, Released, recognized
 from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
 from pdprivacy.protection import ProtectedFrame, find
-from pdprivacy.releases.disclosure_risk import Homogeneity
+from pdprivacy.releases.table_risk import ConfidentialTables
 from pdprivacy.schema import read_schema
 from pdprivacy.show.markup import embedded
 from pdprivacy.show.report.costs import charges_of, totals
@@ -99,8 +99,8 @@ def report(
         the cost of the releases of the report and of everything else. It omits the other charges, their
         times, and whether they were answered: labels reveal what somebody looked for, and whether a call
         failed may depend on the data. "curator" is CONFIDENTIAL: every charge, the audit of the ledger, and
-        results of `risk_curve`, `tradeoff`, `utility`, `quality`, `homogeneity` and the like, passed among
-        the releases.
+        results of `risk_curve`, `tradeoff`, `utility`, `quality`, `homogeneity`, `anonymity` and the like,
+        passed among the releases.
     title : the title of the page.
     pictures : whether to draw; needs matplotlib (extra ``plot``).
 
@@ -282,7 +282,7 @@ def _of(release: ReportedRelease, name: str | None, before: Sequence[ReportedRel
 
 def _objects_with_names(releases: Any) -> list[tuple[str, str | None, Any]]:
     """Return for each object its name in errors, the name it was given or None, and itself."""
-    if isinstance(releases, pd.Series | pd.DataFrame | Homogeneity | Confidential | ProtectedFrame):
+    if isinstance(releases, pd.Series | pd.DataFrame | ConfidentialTables | Confidential | ProtectedFrame):
         return [("'releases'", None, releases)]
     if isinstance(releases, str | os.PathLike):
         return [(_file_name(releases), _stem(releases), releases)]

@@ -21,7 +21,8 @@ from pdprivacy.errors import MissingExtraError, NoPictureError
 from pdprivacy.ledger import Entry
 from pdprivacy.metadata import Released
 from pdprivacy.privacy import Confidential
-from pdprivacy.releases.disclosure_risk import Homogeneity
+from pdprivacy.releases.equivalence_classes import Anonymity
+from pdprivacy.releases.table_risk import ConfidentialTables
 from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
 from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
@@ -112,11 +113,8 @@ class Contents:
     def figure_tables(self, name: str) -> list[Table]:
         """Return the numbers of a confidential figure."""
         figure, caption = self.figures[name], f"{name} (confidential)"
-        if isinstance(figure, Homogeneity):
-            return [
-                frame_table(figure.summary, f"{caption}: cells and records"),
-                frame_table(figure.exposed, f"{caption}: most exposed cells"),
-            ]
+        if isinstance(figure, ConfidentialTables):
+            return [frame_table(frame, f"{caption}: {part}") for part, frame in figure.tables()]
         if isinstance(figure, Confidential):
             figure = pd.Series({name: float(figure)}, name="value")
         return [frame_table(figure, caption)]
@@ -435,6 +433,7 @@ def release_picture(view: View) -> Picture | None:
 
 def figure_picture(name: str, frame: Any) -> Picture | None:
     """Draw a confidential figure; None if it has no picture."""
+    frame = frame.sizes if isinstance(frame, Anonymity) else frame
     if not isinstance(frame, pd.DataFrame):
         return None
     words = f"CONFIDENTIAL. {name}, drawn; the table below has the numbers."

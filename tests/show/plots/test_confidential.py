@@ -369,6 +369,67 @@ def test_rows_without_a_number_are_left_out_of_the_line():
     assert [text for text in texts(ax) if "∞" in text] == []
 
 
+# ------------------------------------------------------------------ sizes of classes
+
+
+def class_sizes(classes):
+    """The number of classes of each size, as `anonymity` returns it."""
+    sizes = pd.Index(list(classes), name="size")
+    numbers = list(classes.values())
+    frame = pd.DataFrame({"classes": numbers, "records": sizes * numbers}, index=sizes)
+    frame.columns.name = "confidential"
+    frame.attrs["dp"] = {"confidential": "class sizes"}
+    return frame
+
+
+def bars(ax):
+    """The ends and the height of each bar."""
+    return [(bar.get_x(), bar.get_x() + bar.get_width(), bar.get_height()) for bar in ax.patches]
+
+
+def test_sizes_of_classes_have_a_bar_each():
+    ax = bare(class_sizes({1: 5, 4: 2, 3: 7}).sample(frac=1, random_state=1))
+    assert bars(ax) == [(0.5, 1.5, 5), (1.5, 2.5, 0), (2.5, 3.5, 7), (3.5, 4.5, 2)]
+    assert texts(ax) == [plots.MARK]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["14 classes, the smallest of 1"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("records of a class", "classes")
+    assert ax.get_ylim()[0] == 0
+
+
+def test_few_large_classes_do_not_squeeze_the_small_ones():
+    ax = bare(class_sizes({1: 400, 2: 300, 110: 295, 90_000: 5}))
+    ends, starts = [end for _, end, _ in bars(ax)], [start for start, _, _ in bars(ax)]
+    assert ends[:-1] == starts[1:]
+    assert ends[-1] < 200
+    assert sum(height for _, _, height in bars(ax)) == 995
+    assert next(height for start, end, height in bars(ax) if start < 110 < end) == 295
+    assert bars(ax)[0][2] == 700
+    assert ax.get_legend().get_texts()[0].get_text().endswith("5 not drawn, the largest of 90,000")
+    assert ax.get_xlabel() == "records of a class (bars of 2 sizes)"
+
+
+def test_a_single_class_has_a_picture():
+    ax = bare(class_sizes({7: 1}))
+    assert bars(ax)[-1] == (6.5, 7.5, 1)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["1 class, of 7"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.drop(columns="classes"),
+        lambda frame: frame.iloc[:0],
+        lambda frame: frame.assign(classes="many"),
+        lambda frame: frame - 5,
+        lambda frame: frame.set_index("records", append=True),
+    ],
+)
+def test_changed_sizes_of_classes_have_no_picture(change):
+    with pytest.raises(MetadataError, match="the index must hold the sizes of classes") as caught:
+        plots.draw(change(class_sizes({1: 5, 3: 7})))
+    assert "private.dp.anonymity(...).sizes.dp.plot()" in caught.value.hint
+
+
 # ------------------------------------------------------------------ distances
 
 

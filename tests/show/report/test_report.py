@@ -640,6 +640,7 @@ CURATED = {
     "distances": lambda p: p.dp.utility(["region", "health"], epsilon=[0.1, 1], draws=2, rng=1),
     "quality": lambda p: p.dp.quality(),
     "homogeneous": lambda p: p.dp.homogeneity(*BY),
+    "classes": lambda p: p.dp.anonymity(*BY),
     "risks": lambda p: p.dp.dr_ha(*BY, epsilon=[0.1, 1]),
     "risk of cells": lambda p: p.dp.dr_ha(*BY, epsilon=[0.1, 1], average=None),
     "one risk": lambda p: p.dp.dr_ha(*BY, epsilon=1),
