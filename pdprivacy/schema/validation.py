@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Hashable, Set
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Number
 from typing import Any, TypeAlias
 
@@ -55,7 +56,10 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     domain = domain_of(declared)
     _refuse_changed_numbers(frame, declared)
-    validated, failures = _run(frame, _without_bounds_of_dates(declared, domain), domain)
+    failed = _numbers_as_objects(frame, declared)
+    reduced = _without_columns(_without_bounds_of_dates(declared, domain), failed.keys())
+    validated, failures = _run(frame, reduced, domain)
+    failures |= failed
     if validated is not None and not failures:
         failures = {
             name: {"column_in_dataframe": _NO_FATE}
@@ -82,6 +86,8 @@ def _opened(frame: pd.DataFrame, schema: Schema) -> Any:
     declared = opened(schema)
     _refuse_duplicates(frame, declared)
     _refuse_guesses(frame, declared)
+    dtypes = _coerced_dtypes(frame, declared)
+    _refuse_uncoerced([name for name, dtype in dtypes.items() if _huge(frame[name], dtype)], declared)
     return declared
 
 
@@ -149,14 +155,30 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             refused.append(name)
         elif "dp" not in (declared.columns[name].metadata or {}) or not _changes(frame[name], cells):
             coerced[name] = cells
-    if refused:  # outside the except block, so that no error that holds cells is the context
+    _refuse_uncoerced(refused, declared)
+    return coerced
+
+
+def _refuse_uncoerced(names: list[Hashable], schema: Any) -> None:
+    """Refuse columns with cells that cannot be coerced; no error that holds cells is the context."""
+    if names:
         named = "; ".join(
-            f"column {name!r} to {declared.dtype or declared.columns[name].dtype}" for name in refused
+            f"column {name!r} to {schema.dtype or schema.columns[name].dtype}" for name in names
         )
         raise InvalidDataError(
-            f"the data cannot be coerced ({named}).", _uncoerced(refused[0], domain_of(declared))
+            f"the data cannot be coerced ({named}).", _uncoerced(names[0], domain_of(schema))
         )
-    return coerced
+
+
+def _huge(values: pd.Series[Any], dtype: Any) -> bool:
+    """Whether a column of integers is made of a decimal of so many digits that writing them takes seconds."""
+    from pandera import dtypes
+
+    return (
+        dtypes.is_int(dtype)
+        and values.dtype == object
+        and any(isinstance(cell, Decimal) and cell.is_finite() and cell.adjusted() > 99 for cell in values)
+    )
 
 
 def _coerced_dtypes(frame: pd.DataFrame, schema: Any) -> dict[Hashable, Any]:
@@ -281,6 +303,24 @@ def _run(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[pd.DataFrame
     if validated is not None:
         return validated, failures
     return None, failures or {_WHOLE: {"pandera refused it": _NO_FATE}}
+
+
+def _numbers_as_objects(frame: pd.DataFrame, schema: Any) -> _Failures:
+    """The failures of columns of objects that are declared as numbers or truth values and not coerced.
+
+    pandera would convert each of their cells, and makes an array of 48 million numbers of the cell
+    ``range(48_000_000)``.
+    """
+    from pandera import dtypes
+
+    failures: _Failures = {}
+    for name, column in schema.columns.items():
+        kept = column.dtype is not None and not (schema.coerce or column.coerce or schema.dtype)
+        if not kept or name not in frame.columns or frame[name].dtype != object:
+            continue
+        if dtypes.is_numeric(column.dtype) and getattr(column.dtype, "type", None) != np.dtype(object):
+            failures[name] = {f"dtype('{column.dtype}')": _NO_FATE}
+    return failures
 
 
 def _without_bounds_of_dates(schema: Any, domain: Domain) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import traceback
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pytest
 
+import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import InvalidDataError, InvalidDataWarning, ParameterError
 from pdprivacy.schema import coerce, validate
@@ -318,3 +320,51 @@ def test_whole_numbers_of_any_dtype_are_coerced(values):
 def test_coercion_changes_no_number_beyond_the_dtype(cells, dtype):
     with pytest.raises(InvalidDataError):
         pd.DataFrame({"x": cells}).dp.protect(one(dtype, coerce=True), epsilon=1)
+
+
+class Sized:
+    """A cell of 48 million numbers, which counts how often one of them is read."""
+
+    read = 0
+
+    def __len__(self):
+        return 48_000_000
+
+    def __getitem__(self, index):
+        Sized.read += 1
+        raise IndexError
+
+
+class Digits(Decimal):
+    """A decimal that counts how often all its digits are written."""
+
+    written = 0
+
+    def __int__(self):
+        Digits.written += 1
+        return 0
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "float64", "bool"])
+def test_the_numbers_in_a_cell_of_another_type_are_not_read(dtype):
+    checks = [] if dtype == "bool" else pa.Check.in_range(0, 10)
+    schema = pa.DataFrameSchema({"x": pa.Column(dtype, checks, nullable=True, metadata=DP)})
+    frame = pd.DataFrame({"x": pd.Series([1, None, Sized()], dtype=object)})
+    Sized.read = 0
+    with pytest.raises(InvalidDataError, match=re.escape(f"(column 'x': dtype('{dtype}'))")):
+        validate(frame, schema)
+    assert Sized.read == 0
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int8"])
+@pytest.mark.parametrize("read", [validate, coerce, pdprivacy.check])
+def test_a_decimal_of_a_million_digits_is_refused_before_they_are_written(read, dtype):
+    column = pa.Column(dtype, pa.Check.in_range(0, 10), coerce=True, metadata=DP)
+    frame = pd.DataFrame({"x": pd.Series([Decimal(1), Digits("1e999999")], dtype=object)})
+    Digits.written = 0
+    if read is pdprivacy.check:
+        assert len(read(frame, pa.DataFrameSchema({"x": column}))) == 1
+    else:
+        with pytest.raises(InvalidDataError, match=f"cannot be coerced .column 'x' to {dtype}"):
+            read(frame, pa.DataFrameSchema({"x": column}))
+    assert Digits.written == 0
