@@ -15,6 +15,8 @@ import argparse
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import matplotlib
@@ -202,12 +204,14 @@ def rescaled(counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng) -> 
     return postprocess.rescale(noisy / n, axis=1)
 
 
-def all_but_one(counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng, last: int = 3) -> Floats:
+def all_but_one(
+    counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng, last: int = 3, *, bounded: bool = True
+) -> Floats:
     order = [cell for cell in range(4) if cell != last] + [last]
     noisy = release(count_mechanism(n, epsilon, name), counts[:, order[:3]], rng)
     complete = np.column_stack([noisy / n, np.full(len(noisy), np.nan)])
     result = np.empty_like(complete)
-    result[:, order] = postprocess.all_but_one(complete, axis=1)
+    result[:, order] = postprocess.all_but_one(complete, axis=1, bounded=bounded)
     return result
 
 
@@ -221,11 +225,43 @@ def universal_histogram(counts: Floats, n: int, epsilon: Fraction, name: str, rn
     return np.array([postprocess.hierarchy(TREE, row, total=1) for row in noisy / n])
 
 
+def other_tree(counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng) -> Floats:
+    """The paper's second way to build the tree: p1 and p4 have one parent, p2 and p3 the other."""
+    order = [0, 3, 1, 2]
+    result = np.empty(counts.shape)
+    result[:, order] = universal_histogram(counts[:, order], n, epsilon, name, rng)
+    return result
+
+
+def noise_first(counts: Floats, n: int, epsilon: Fraction, name: str, rng: Rng) -> Floats:
+    """Footnote 4 of the paper: plain noise at all nodes, and no node negative after the tree is consistent.
+
+    The noise is that of "clamp", which has the plain scale. There is no truncated form: to draw again until
+    all nodes fit after the last step is a law of its own, whose loss nobody states.
+    """
+    assert name == "clamp"
+    noisy = release(Laplace(epsilon, 2, grid=GRID), counts @ NODES, rng)
+    return np.array([postprocess.hierarchy(TREE, row, total=1) for row in noisy / n])
+
+
 PROCEDURES = {
     "rescaling": rescaled,
     "all but p4": all_but_one,
     "all but p1": all_but_first,
     "hierarchy": universal_histogram,
+}
+
+
+# What the paper did in other ways, beside the procedure that each is compared with.
+VARIANTS = {
+    "rescaling": rescaled,
+    "all but p1": all_but_first,
+    "all but p1, as printed": partial(all_but_one, last=0, bounded=False),
+    "all but p4": all_but_one,
+    "all but p4, as printed": partial(all_but_one, bounded=False),
+    "hierarchy": universal_histogram,
+    "hierarchy, p1 with p4": other_tree,
+    "hierarchy, noise first": noise_first,
 }
 
 
@@ -301,6 +337,30 @@ def proportion_study(repetitions: int, sizes: tuple[int, ...], rng: Rng, progres
     return pd.concat(tables, ignore_index=True)
 
 
+def variant_study(repetitions: int, sizes: tuple[int, ...], rng: Rng, progress: Progress) -> pd.DataFrame:
+    """One release by each variant, on the same data sets of each size: bias, error, and negative cells."""
+    tables = []
+    for n in sizes:
+        counts = rng.multinomial(n, PROPORTIONS, size=repetitions)
+        for epsilon, procedure, name in product(EPSILONS, VARIANTS, MECHANISMS):
+            if procedure == "hierarchy, noise first" and name != "clamp":
+                continue
+            released = VARIANTS[procedure](counts, n, epsilon, name, rng) @ CELLS.T
+            errors = released - TRUTHS
+            tables.append(
+                pd.DataFrame(
+                    {
+                        "n": n, "epsilon": float(epsilon), "procedure": procedure, "mechanism": name,
+                        "target": list(TARGETS), "bias": errors.mean(axis=0),
+                        "rmse": np.sqrt((errors**2).mean(axis=0)),
+                        "negative": (released < 0).mean(axis=0),
+                    }
+                )
+            )  # fmt: skip
+        progress.step()
+    return pd.concat(tables, ignore_index=True)
+
+
 # ---------------------------------------------------------------- 3. tables
 
 
@@ -356,6 +416,27 @@ def print_proportions(table: pd.DataFrame) -> None:
     part = part[part["procedure"].isin(["rescaling", "hierarchy"])]
     wide = part.pivot_table("rmse", ["epsilon", "mechanism", "n"], ["target", "procedure"])
     print(wide.round(3).to_string())
+
+
+def print_variants(table: pd.DataFrame) -> None:
+    """All but one as printed and clamped, and the ways to build and to bound the tree."""
+    heading(
+        "All but one, as printed (1 less the sum of the others) and clamped, beside rescaling: epsilon 0.1"
+    )
+    last = {"rescaling": ("p1", "p4"), "all but p1": ("p1",), "all but p1, as printed": ("p1",),
+            "all but p4": ("p4",), "all but p4, as printed": ("p4",)}  # fmt: skip
+    rows = [(procedure, target) for procedure, targets in last.items() for target in targets]
+    part = table[table["epsilon"] == 0.1].set_index(["procedure", "target"]).loc[rows].reset_index()
+    index = ["target", "procedure", "n"]
+    wide = part.pivot_table(["bias", "rmse", "negative"], index, "mechanism", sort=False)
+    print(wide[["bias", "rmse", "negative"]].round(3).to_string())
+    heading(
+        "Hierarchies: root mean squared error of p1 with p2 and of p1 with p4 under one node; noise first"
+    )
+    part = table[table["procedure"].str.startswith("hierarchy")]
+    targets = [*LEAVES, *SUMS]
+    wide = part.pivot_table("rmse", ["epsilon", "mechanism", "n", "procedure"], "target", sort=False)
+    print(wide[targets].sort_index(level="epsilon", sort_remaining=False).round(3).to_string())
 
 
 def _wide(part: pd.DataFrame, *, with_noise: bool) -> pd.DataFrame:
@@ -489,17 +570,21 @@ def main(arguments: list[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
 
     rng = np.random.default_rng(options.seed)
-    progress = Progress(len(CORRELATIONS) * len(rows) + len(list(settings())) * len(sizes))
+    few = sizes[:1] + sizes[-1:]
+    progress = Progress(len(CORRELATIONS) * len(rows) + len(list(settings())) * len(sizes) + len(few))
     covariances = covariance_study(repetitions, rows, rng, progress)
     proportions = proportion_study(repetitions, sizes, rng, progress)
+    variants = variant_study(repetitions, few, rng, progress)
 
     print(f"{repetitions} repetitions of each setting, seed {options.seed}.")
     print_losses()
     print_covariances(covariances)
     print_proportions(proportions)
+    print_variants(variants)
 
     paths = []
-    for name, table in {"covariances": covariances, "proportions": proportions}.items():
+    tables = {"covariances": covariances, "proportions": proportions, "variants": variants}
+    for name, table in tables.items():
         paths.append(options.out / f"bounding_study_{name}.csv")
         table.to_csv(paths[-1], index=False)
     for correlation in CORRELATIONS:

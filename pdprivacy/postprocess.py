@@ -240,7 +240,9 @@ def simplex(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = Non
     return _back(np.clip(shifted - threshold, 0.0, goal), array.shape, axis)
 
 
-def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
+def all_but_one(
+    values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None, *, bounded: bool = True
+) -> Floats:
     """Keep every cell but the last, and set the last one to the rest of ``total``.
 
     The last value is ignored and may be anything, also NaN: it need not have
@@ -249,6 +251,11 @@ def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None =
     matters once the total is used up. The error of the last cell is that of all
     the others together.
 
+    ``bounded=False`` is the rule as printed: the others stay as they are, and the
+    last cell, the total less their sum, is negative where they exceed the total.
+    Its bias is minus the sum of theirs: more than the bias of rescaling in the study of
+    the source, which says less.
+
     Source: Liu, section 4.2, and Remark 1 applied to each cell in turn.
 
     >>> from pdprivacy import postprocess
@@ -256,6 +263,8 @@ def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None =
     array([0.25, 0.  , 0.5 , 0.25])
     >>> postprocess.all_but_one([0.75, 0.5, 0.25, 0.0])
     array([0.75, 0.25, 0.  , 0.  ])
+    >>> postprocess.all_but_one([0.75, 0.5, 0.25, 0.0], bounded=False)
+    array([ 0.75,  0.5 ,  0.25, -0.5 ])
     """
     if isinstance(values, range):  # of any length in no memory
         values = items(values, "values")
@@ -266,8 +275,12 @@ def all_but_one(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None =
     if array.dtype.kind not in "iuf":
         raise ParameterError("'values' must be an array of numbers.")
     goal = float(_total(total))
+    flag(bounded, "bounded")
     lines = _lines(array, axis)
-    others = np.maximum(_numbers(lines[:, :-1]), 0.0)
+    others = _numbers(lines[:, :-1])
+    if not bounded:
+        return _back(np.column_stack([others, goal - others.sum(axis=1)]), array.shape, axis)
+    others = np.maximum(others, 0.0)
     used = np.cumsum(others, axis=1)
     left = np.maximum(goal - np.pad(used, ((0, 0), (1, 0))), 0.0)
     result = np.append(np.where(used <= goal, others, left[:, :-1]), left[:, -1:], axis=1)

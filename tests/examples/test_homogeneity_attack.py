@@ -378,6 +378,44 @@ def test_tables_of_the_paper_are_found(example, tmp_path):
     assert example.of_the_paper(tmp_path / "elsewhere") == []
 
 
+def test_the_table_of_adult_is_made_of_the_public_records(example, tmp_path):
+    people = pd.DataFrame(
+        {
+            "age": [20, 21, 25, 26, 40, 40, 40],
+            "workclass": ["Private"] * 4 + ["?"] + ["Private"] * 2,
+            "relationship": "Wife",
+            "education": "HS-grad",
+            "race": "White",
+            "sex": "Female",
+            "hours_per_week": [40, 40, 40, 41, 40, 40, 99],
+            "native_country": ["United-States"] * 5 + ["Cuba", "United-States"],
+            "income": ["<=50K", "<=50K", "<=50K", "<=50K", "<=50K", "<=50K", ">50K"],
+        }
+    )
+    rows = example.adult_counts(people).set_index(["age", "hours-per-week", "income"])[example.COUNT]
+    assert rows.to_dict() == {
+        ("(15, 20]", "(30, 40]", "<=50K"): 1,
+        ("(20, 25]", "(30, 40]", "<=50K"): 2,
+        ("(25, 30]", "(40, 50]", "<=50K"): 1,
+        ("(35, 40]", "(90, 100]", ">50K"): 1,
+    }
+    people.to_csv(tmp_path / "adult.csv.gz", index=False)
+    split, true = example.of_the_paper(tmp_path)
+    assert (split.records, true.records, true.sensitive) == (5, 5, "income")
+
+
+def test_the_public_records_of_adult_give_the_table_of_the_paper(example, count_rows):
+    """27,504 records in 5,974 rows, and the same counts as the file of counts, row by row."""
+    rows = example.adult_counts(count_rows("adult.csv.gz"))
+    assert (rows[example.COUNT].sum(), len(rows)) == (27_504, 5_974)
+    counts = count_rows("adult_6qid_counts.csv.gz")
+    *labels, _ = counts.columns
+    expected = counts.astype(dict.fromkeys(labels, str)).set_index(labels).iloc[:, 0]
+    pd.testing.assert_series_equal(
+        rows.set_index(labels)[example.COUNT].sort_index(), expected.sort_index(), check_names=False
+    )
+
+
 # ---------------------------------------------------------------- the page
 
 
