@@ -44,6 +44,9 @@ SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
 PROJECT, MOVED = "project", ("at", "values", "plus_minus", "missed")
 """The bounding by projection, and the fields of ``projection``."""
 
+MATRICES = ("corr", "cov", "pooled_cov")
+"""Statistics whose numbers are a symmetric matrix."""
+
 
 @short_tracebacks
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,11 @@ class Metadata:
         return pairs[..., 0], pairs[..., 1]
 
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the interval of each number; an interval wholly beyond a limit is that limit."""
+        """Return the ends of the interval of each released number, within the limits.
+
+        An interval wholly beyond a limit is that limit. The interval of a number that a projection moved is
+        the one before, extended to the number.
+        """
         values, half = doubles(values, "'values'"), doubles(half, "'half'")
         if values.shape != half.shape:
             raise ParameterError("'values' and 'half' must have the same shape.")
@@ -180,7 +187,12 @@ class Metadata:
         if self.statistic == "corr":
             low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-        return np.clip(values - half, low, high), np.clip(values + half, low, high)
+        before, half = values.copy(), half.copy()
+        if self.projection is not None:
+            at = self.projection["at"]
+            before.flat[at], half.flat[at] = self.projection["values"], self.projection["plus_minus"]
+        lower, upper = (np.clip(end, low, high) for end in (before - half, before + half))
+        return np.minimum(lower, values), np.maximum(upper, values)
 
     def _repr_html_(self) -> str:
         pairs = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]

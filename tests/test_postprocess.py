@@ -640,11 +640,71 @@ def test_a_semidefinite_covariance_matrix_comes_back_unchanged(seed, size, colum
 
 
 @given(SYMMETRIC)
+def test_without_too_large_variances_the_nearest_covariance_matrix_is_half_of_matrix_and_polar_factor(matrix):
+    """Higham 1988: (A + H) / 2, with A = U H; by singular values, and the code takes eigenvalues."""
+    _, sizes, right = np.linalg.svd(matrix)
+    nearest = (matrix + (right.T * sizes) @ right) / 2
+    largest = np.full(len(matrix), 4 * np.abs(matrix).sum() + 1)  # a common unit, far above all variances
+    result = postprocess.nearest_covariance(matrix, largest)
+    np.testing.assert_allclose(result, nearest, atol=1e-9 * max(1, np.abs(matrix).max()))
+
+
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 30.0])
+def test_no_covariance_matrix_within_the_limits_is_nearer(size, noise):
+    """X is nearest to A in a convex set where the angle at X between A and any C in it is not acute."""
+    rng = np.random.default_rng(size)
+    largest = 10.0 ** rng.integers(-3, 4, size)
+    units = np.sqrt(np.outer(largest, largest))
+    too_large = 0
+    for seed in range(8):
+        added = rng.laplace(0, noise, (size, size))
+        matrix = units * (
+            postprocess.correlation(gram(seed, size, 2)) * 0.4 + np.triu(added) + np.triu(added, 1).T
+        )
+        result = postprocess.nearest_covariance(matrix, largest)
+        assert (result == result.T).all()
+        assert (np.diagonal(result) >= 0).all()
+        assert (np.diagonal(result) <= largest).all()
+        assert np.linalg.eigvalsh(result / units)[0] >= -1e-12
+        too_large += (np.diagonal(matrix) > largest).any()
+        others = [postprocess.correlation(gram(other, size, 1 + other % 4)) for other in range(40)]
+        others += [other * np.outer(*2 * [rng.uniform(0, 1, size)]) for other in others]
+        others += [np.zeros((size, size)), result / units / 2]
+        start, end = matrix / units, result / units
+        for other in others:
+            assert ((start - end) * (other - end)).sum() <= 1e-7 * max(1, np.abs(start).max())
+        least = np.linalg.norm(start - end)
+        assert all(np.linalg.norm(start - (0.99 * end + 0.01 * other)) >= least - 1e-7 for other in others)
+    assert noise < 1 or too_large > 1
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 8))
+def test_a_covariance_matrix_within_its_limits_comes_back_unchanged(seed, size, columns):
+    matrix = gram(seed, size, columns)
+    largest = np.diagonal(matrix) * 1.5
+    assert (postprocess.nearest_covariance(matrix, largest) == matrix).all()
+    assert (postprocess.nearest_covariance(matrix, np.zeros(size)) == 0).all()
+
+
+@given(SYMMETRIC, st.integers(0, 3))
+def test_a_search_that_is_cut_short_still_gives_a_covariance_matrix(matrix, iterations):
+    largest = np.full(len(matrix), 0.5)
+    result = postprocess.nearest_covariance(matrix, largest, iterations=iterations)
+    assert (np.diagonal(result) <= largest).all()
+    assert np.linalg.eigvalsh(result)[0] >= -1e-12
+
+
+@given(SYMMETRIC)
 def test_units_of_variables_do_not_matter(matrix):
     units = 2.0 ** np.arange(-10, 10, 4)[: len(matrix)].repeat(2)[: len(matrix)]
     scaled = matrix * np.outer(units, units)
     expected = postprocess.nearest_psd(matrix) * np.outer(units, units)
     np.testing.assert_allclose(postprocess.nearest_psd(scaled), expected, rtol=1e-9, atol=1e-9)
+    largest = np.full(len(matrix), 0.5)
+    expected = postprocess.nearest_covariance(matrix, largest) * np.outer(units, units)
+    result = postprocess.nearest_covariance(scaled, largest * units**2)
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9 * np.outer(units, units).max())
 
 
 def calls(values, matrix):
@@ -667,6 +727,7 @@ def calls(values, matrix):
         "correlation": lambda: postprocess.correlation(matrix),
         "nearest_correlation": lambda: postprocess.nearest_correlation(matrix),
         "nearest_psd": lambda: postprocess.nearest_psd(matrix),
+        "nearest_covariance": lambda: postprocess.nearest_covariance(matrix, np.ones(len(matrix))),
     }
 
 
@@ -772,6 +833,8 @@ REFUSED = {
     "nearest_correlation, tolerance": lambda: postprocess.nearest_correlation([[SECRET]], 0),
     "nearest_correlation, iterations": lambda: postprocess.nearest_correlation([[SECRET]], iterations=-1),
     "nearest_psd, not symmetric": lambda: postprocess.nearest_psd([[1.0, SECRET], [1.0, 1.0]]),
+    "nearest_covariance, one limit": lambda: postprocess.nearest_covariance([[1.0, 0], [0, SECRET]], [1.0]),
+    "nearest_covariance, negative": lambda: postprocess.nearest_covariance([[SECRET]], [-1.0]),
 }
 
 

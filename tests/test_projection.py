@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -262,3 +263,141 @@ def test_a_projection_is_no_property_of_the_noise():
 def test_a_changed_release_has_no_numbers_before():
     with pytest.raises(MetadataError, match="before the projection are not known"):
         (protected().dp.mean("x", epsilon=0.1) + 1).dp.unprojected()
+
+
+# ---------------------------------------------------------------- matrices
+
+PAIR = ["x", "y"]
+MATRICES = {
+    "cov": (lambda dp, **o: dp.cov(["x", "y", "w"], **o), lambda: FRAME[["x", "y", "w"]].cov()),
+    "corr": (lambda dp, **o: dp.corr(["x", "y", "w"], **o), lambda: FRAME[["x", "y", "w"]].corr()),
+    "pooled_cov": (
+        lambda dp, **o: dp.pooled_cov(PAIR, by="g", **o),
+        lambda: (
+            (FRAME[PAIR] - FRAME.groupby("g")[PAIR].transform("mean")).pipe(lambda d: d.T @ d) / (ROWS - 3)
+        ),
+    ),
+}
+RANGES = {"cov": [10, 10, 1.5], "corr": [1, 1, 1], "pooled_cov": [10, 10]}
+
+
+@cache
+def several(name, neighbors, draws=12, **options):
+    """Matrices by default and with no bounding, of the same noise."""
+    call, truth = MATRICES[name]
+    projected, plain = (
+        [call(protected(neighbors).dp, epsilon=0.5, rng=seed, **options, **bounding) for seed in range(draws)]
+        for bounding in ({}, {"bounding": None})
+    )
+    return projected, plain, truth().to_numpy()
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_matrices_are_possible_and_as_a_whole_never_farther_from_the_truth(name, neighbors):
+    projected, plain, exact = several(name, neighbors)
+    units = np.outer(RANGES[name], RANGES[name])
+    indefinite = 0
+    for matrix, raw in zip(projected, plain, strict=True):
+        values, before = matrix.to_numpy() / units, raw.to_numpy() / units
+        known = np.isfinite(np.diagonal(before))
+        assert (np.isfinite(np.diagonal(values)) == known).all()
+        values, before, true = (each[np.ix_(known, known)] for each in (values, before, exact / units))
+        if not known.any():
+            continue
+        assert (values == values.T).all()
+        assert np.linalg.eigvalsh(values)[0] >= -1e-12
+        if name == "corr":
+            assert (np.diagonal(values) == 1).all()
+        else:  # R^2 / 2 for two records, R^2 for four records in three groups
+            most = 0.5 if name == "cov" else 1.0
+            assert ((np.diagonal(values) >= 0) & (np.diagonal(values) <= most * (1 + 1e-12))).all()
+        distances = np.linalg.norm(values - true), np.linalg.norm(before - true)
+        assert distances[0] <= distances[1] * (1 + 1e-9)
+        possible = np.linalg.eigvalsh(before)[0] >= 0
+        indefinite += not possible
+        if not possible:
+            assert distances[0] < distances[1]
+    assert indefinite > (3 if name != "corr" else 0)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("options", [{}, {"releases": 3}, {"neighbors": "replace_one"}])
+def test_the_matrix_before_is_that_of_no_bounding_bit_for_bit(name, options):
+    options = {"neighbors": "add_remove", **options}
+    moved = 0
+    for matrix, raw in zip(*several(name, draws=4, **options)[:2], strict=True):
+        before = matrix.dp.unprojected()
+        moved += matrix.dp.metadata.projection is not None
+        assert before.dp.verify()
+        assert before.equals(raw)
+        facts, other = before.dp.metadata.to_dict(), raw.dp.metadata.to_dict()
+        facts.pop("budget"), other.pop("budget")
+        assert facts == other
+        for field in ("scale", "sensitivity", "epsilon", "split"):
+            assert getattr(matrix.dp.metadata, field) == facts[field]
+        json.dumps(matrix.attrs["dp"], allow_nan=False)
+    assert moved
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_the_interval_of_an_entry_holds_the_truth_as_often_and_is_never_wider(name, neighbors):
+    projected, plain, exact = several(name, neighbors)
+    for matrix, raw in zip(projected, plain, strict=True):
+        ends, before = matrix.dp.interval(), raw.dp.interval()
+        lower, upper = (ends[side].to_numpy() for side in ("lower", "upper"))
+        low, high = (before[side].to_numpy() for side in ("lower", "upper"))
+        known = np.isfinite(matrix.to_numpy())
+        values = matrix.to_numpy()[known]
+        assert ((lower[known] <= values) & (values <= upper[known])).all()
+        held = (low <= exact) & (exact <= high)
+        assert ((lower <= exact + 1e-9) & (exact - 1e-9 <= upper))[held & known].all()
+        half = np.asarray(matrix.dp.metadata.error_of_each("plus_minus", matrix.shape))
+        assert (np.abs(values - exact[known]) <= half[known] + 1e-9)[held[known]].all()
+        # the matrix itself is outside the interval of some entry before
+        inside = (low[known] <= values) & (values <= high[known])
+        assert ((upper - lower)[known] <= (high - low)[known] + 1e-9)[inside].all()
+
+
+def test_displays_and_files_of_matrices_keep_both(tmp_path):
+    projected, _, _ = several("cov", "add_remove")
+    matrix = next(each for each in projected if each.dp.metadata.projection is not None)
+    text = repr(matrix.dp)
+    assert "9 of 9 moved to the nearest possible matrix" in text
+    assert "As a whole the matrix is never farther from the true one" in text
+    matrix.dp.save(tmp_path / "matrix.json")
+    again = pdprivacy.read_release(tmp_path / "matrix.json")
+    assert again.dp.unprojected().equals(matrix.dp.unprojected())
+    precise = MATRICES["cov"][0](protected().dp, epsilon=10**6, rng=1)
+    assert precise.dp.metadata.projection is None
+    assert "As a whole" not in repr(precise.dp)
+
+
+def test_tests_of_correlations_take_the_matrix_before():
+    projected, plain, _ = several("corr", "replace_one")
+    moved = 0
+    for matrix, raw in zip(projected, plain, strict=True):
+        moved += not matrix.equals(raw)
+        results = [pdprivacy.pearsonr(each, "x", "y", rows=ROWS) for each in (matrix, raw)]
+        assert repr(results[0]) == repr(results[1])
+    assert moved
+
+
+@pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")
+def test_a_column_of_one_value_has_variance_zero_and_a_matrix_of_any_size_is_released():
+    domain = Domain(
+        (
+            Column("x", "float", lower=0, upper=1),
+            Column("same", "float", lower=3, upper=3),
+            Column("large", "float", lower=-1e80, upper=1e80),
+        )
+    )
+    frame = pd.DataFrame({"x": np.linspace(0.1, 0.9, 20), "same": 3.0, "large": 1e79})
+    for neighbors in ("add_remove", "replace_one"):
+        private = pdprivacy.protect(frame, domain, epsilon=10**9, neighbors=neighbors)
+        for epsilon in (1e-9, 1, 10**6):
+            matrix = private.dp.cov(epsilon=epsilon, rng=4)
+            assert np.isfinite(matrix.to_numpy()).all()
+            assert np.abs(matrix.loc["same"]).max() <= 1e-6 * np.abs(matrix.to_numpy()).max()
+            private.dp.corr(epsilon=epsilon, rng=4)

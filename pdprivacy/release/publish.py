@@ -102,6 +102,8 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     if errors.before is not None:
         before = [labels.to_pandas(dated(result.before, timelines)) for result in results]
         projection = _moved(released, side_by_side(before), errors)
+        if call.statistic in metadata.MATRICES:
+            error["note"] = AS_A_WHOLE
     if timelines:
         error["unit"], bounds = "s", bounds_as_text(bounds, timelines)
     attach(
@@ -244,6 +246,13 @@ def public_rows(facts: Protected, call: Call) -> int | None:
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
 """The note on a missing bias of a number that is made of several bounded ones."""
+
+
+AS_A_WHOLE = (
+    "As a whole the matrix is never farther from the true one (Frobenius norm, with each column in units of "
+    "its range); the bias of an entry depends on the exact numbers."
+)
+"""The note on a missing bias of a projected matrix."""
 
 
 # ---------------------------------------------------------------- dates

@@ -2,7 +2,8 @@
 
 The nearest possible number is never farther from the statistic of the data than the noisy one, because the
 statistic is possible. Projection is post-processing: it changes no noise and costs nothing. It biases numbers
-near a limit, so the numbers before are kept for whatever is computed on.
+near a limit, so the numbers before are kept for whatever is computed on. A matrix moves as a whole: single
+entries may move away from the true ones.
 """
 
 from __future__ import annotations
@@ -194,6 +195,13 @@ class Result:
         values = np.clip(answer.values, answer.lower, answer.upper)
         return replace(self, answer=replace(answer, values=values), before=answer.values)
 
+    def as_a_whole(self, nearest: Callable[[Floats], Floats]) -> Result:
+        """Return the result with its matrix moved to the ``nearest`` possible one."""
+        before = self.answer.values
+        return replace(
+            self, answer=replace(self.answer, values=nearest(before)), before=before, bias_known=False
+        )
+
     def transformed(self, transform: Callable[[Answer], Answer], *, bias_known: bool = True) -> Result:
         """Return the result with numbers made of these."""
         answer = transform(replace(self.answer, interval=self.interval))
@@ -230,7 +238,7 @@ def narrowed(before: Any, after: Any, half: Any, ends: Ends, rounding: Any, limi
     missed = (high < least) | (low > most)
     # of an interval that misses the limits, both ends are the nearer limit
     moved = np.maximum(np.clip(high, least, most) - after, after - np.clip(low, least, most))
-    return Projected(np.minimum(half, np.where(before == after, inside, moved)), missed)
+    return Projected(np.where(before == after, np.minimum(half, inside), moved), missed)
 
 
 def _half_widths(mechanisms: Sequence[Additive], level: float) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -40,7 +41,7 @@ from pdprivacy.statistic import (
     quantity,
 )
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.types import Labels
+from pdprivacy.types import Floats, Labels
 
 MatrixConstraint: TypeAlias = Literal["psd"]
 
@@ -61,10 +62,13 @@ def cov(
     with a null in any column is left out of all entries (pandas leaves it out pair by pair, which
     would need a count and two sums per pair, each paid for).
 
-    The noise may make a variance negative and the matrix indefinite. ``bounding`` bounds the
-    variances first, and then each covariance by what the released variances allow, so that
-    correlations stay within [-1, 1]. ``constraint="psd"`` replaces the correlations of the released
-    matrix by the nearest ones that can exist (Higham 2002), at no further cost.
+    The noise may make a variance negative and the matrix indefinite. By default the nearest possible
+    matrix is released: positive semi-definite, with variances that the bounds allow
+    (`pdprivacy.postprocess.nearest_covariance`). It is nearer to the true one as a whole; single
+    entries may move away. "clamp" and "truncated" bound the variances first, and then each covariance
+    by what the released variances allow, so that correlations stay within [-1, 1].
+    ``constraint="psd"`` keeps the released variances, negative ones at 0, and replaces their
+    correlations by the nearest ones that can exist (Higham 2002), at no further cost.
 
     Returns a DataFrame labelled by column on both axes, as `DataFrame.cov`.
 
@@ -91,8 +95,9 @@ def corr(
 ) -> Release[pd.DataFrame]:
     """Pearson correlations from a released covariance matrix (`cov`), within [-1, 1].
 
-    A correlation is NaN where a released variance is not positive. ``bounding`` and ``constraint`` apply to
-    the covariance matrix, as in `cov`. Returns a DataFrame, as `DataFrame.corr`.
+    A correlation is NaN where a noisy variance is not positive. By default the others are the nearest
+    correlation matrix (`pdprivacy.postprocess.nearest_correlation`). Other ``bounding`` and ``constraint``
+    apply to the covariance matrix, as in `cov`. Returns a DataFrame, as `DataFrame.corr`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> share = pa.Column(float, pa.Check.in_range(-1, 2), metadata={"dp": {}})
@@ -173,7 +178,23 @@ def _matrix(
             result = result.transformed(_nearest)
         return result if transform is None else result.transformed(transform)
 
-    return release_of(protected, call, statistic, AnswerLabels(names, names), transformed_matrix)
+    project = partial(Result.as_a_whole, nearest=_correlations)
+    if transform is None:
+        assert statistic.limits is not None
+        largest = np.diagonal(statistic.limits[1])
+        project = partial(Result.as_a_whole, nearest=partial(postprocess.nearest_covariance, largest=largest))
+    return release_of(
+        protected, call, statistic, AnswerLabels(names, names), transformed_matrix, project=project
+    )
+
+
+def _correlations(matrix: Floats) -> Floats:
+    """Return the nearest correlation matrix; rows and columns of undefined correlations stay NaN."""
+    result = matrix.copy()
+    known = np.ix_(*(np.flatnonzero(np.isfinite(np.diagonal(matrix))),) * 2)
+    if result[known].size:
+        result[known] = postprocess.nearest_correlation(matrix[known])
+    return result
 
 
 def _nearest(answer: Answer) -> Answer:
@@ -247,7 +268,7 @@ def pooled_cov(
     constraint: MatrixConstraint | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
-    """The pooled within-group covariance matrix, as `pooled_var`, entries as in `cov`.
+    """The pooled within-group covariance matrix, as `pooled_var`, entries and projection as in `cov`.
 
     With a public number of rows: the sensitivities of `pdprivacy.sensitivity.pooled_cov`, for
     groups that belong to the record.

@@ -404,7 +404,8 @@ class View:
         moved = sum(cell != before for cell, before in zip(cells, projection["values"], strict=True))
         if not moved:
             return ""
-        text = f"{moved:,} of {self.released.size:,} moved to the nearest possible number"
+        nearest = "matrix" if self.facts.statistic in metadata.MATRICES else "number"
+        text = f"{moved:,} of {self.released.size:,} moved to the nearest possible {nearest}"
         if missed := len(projection["missed"]):
             text += f", {missed:,} of them with the whole interval"
         return f"{text}; released.dp.unprojected() returns the numbers before"
@@ -430,7 +431,7 @@ class View:
         """Whether a bias is more than a hundredth of the standard error of its number."""
         shape, error = self.released.shape, self.facts.error
         if error.get("bias") is None:
-            return "note" in error
+            return "note" in error and bool(self.projected)
         biases, errors = (self.facts.error_of_each(name, shape) for name in ("bias", "standard_error"))
         return bool((np.abs(biases) > errors / 100).any())
 

@@ -28,6 +28,7 @@ from pdprivacy.statistic.interface import (
     grouped,
     groups_of,
     matrix_bounds,
+    matrix_limits,
     pairs,
     part_name,
     product_roundings,
@@ -140,7 +141,7 @@ class Direct(Statistic):
         if self.kind == "mean":
             return bounds_of(self.quantities)
         largest = np.array([float(self._largest(quantity)) for quantity in self.quantities])
-        return None if self.kind == "cov" else (np.zeros(len(largest)), largest)
+        return matrix_limits(largest) if self.kind == "cov" else (np.zeros(len(largest)), largest)
 
     @property
     def reads(self) -> tuple[Read, ...]:

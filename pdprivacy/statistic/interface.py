@@ -587,3 +587,8 @@ def matrix_bounds(values: Floats, largest: Floats) -> tuple[Floats, Floats]:
     np.fill_diagonal(lower, 0.0)
     np.fill_diagonal(upper, largest)
     return lower, upper
+
+
+def matrix_limits(largest: Floats) -> tuple[Floats, Floats]:
+    """Return the bounds of the entries of any covariance matrix with variances of at most ``largest``."""
+    return matrix_bounds(np.diag(largest), largest)

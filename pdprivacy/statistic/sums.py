@@ -29,6 +29,7 @@ from pdprivacy.statistic.interface import (
     largest_variance,
     limits_per_record,
     matrix_bounds,
+    matrix_limits,
     pairs,
     part_name,
     part_of_counts,
@@ -210,7 +211,7 @@ class Covariance(Statistic):
         # the largest (pooled) variance of J groups has J + 1 records
         groups = groups_of(self.keys, self.method)
         largest = np.array([(q.upper - q.lower) ** 2 for q in self.quantities]) / 4 * (groups + 1)
-        return None if self.matrix else (np.zeros(len(largest)), largest)
+        return matrix_limits(largest) if self.matrix else (np.zeros(len(largest)), largest)
 
     @property
     def reads(self) -> tuple[Read, ...]:

@@ -560,6 +560,7 @@ CALLS: dict[str, Call] = dict(
         _plain(postprocess.integers, values=[1.5, 2.5], total=4),
         _plain(postprocess.nearest_correlation, matrix=np.eye(2)),
         _plain(postprocess.nearest_psd, covariance=np.eye(2)),
+        _plain(postprocess.nearest_covariance, matrix=np.eye(2), largest=[1, 1]),
         _plain(postprocess.nonnegative, values=[1, -2]),
         _plain(postprocess.rescale, values=[1, 2], total=1, axis=0),
         _plain(postprocess.simplex, values=[1, 2], total=1, axis=0),

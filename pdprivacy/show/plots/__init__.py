@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pdprivacy.errors import NoPictureError, short_public
-from pdprivacy.metadata import recognized
+from pdprivacy.metadata import MATRICES, recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
 from pdprivacy.show.plots.charts import Cube, are_periods, draw_numbers, draw_series
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["MARK", "draw", "draw_budget"]
-
-MATRICES = ("corr", "cov", "pooled_cov")
 
 
 def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
