@@ -182,10 +182,18 @@ def _matrix(
     if transform is None:
         assert statistic.limits is not None
         largest = np.diagonal(statistic.limits[1])
-        project = partial(Result.as_a_whole, nearest=partial(postprocess.nearest_covariance, largest=largest))
+        project = partial(Result.as_a_whole, nearest=partial(_covariances_within, largest=largest))
     return release_of(
         protected, call, statistic, AnswerLabels(names, names), transformed_matrix, project=project
     )
+
+
+def _covariances_within(matrix: Floats, largest: Floats) -> Floats:
+    """Return the nearest covariance matrix; ``largest``: the variances that the bounds allow, of any size."""
+    # powers of two for units near the ranges: exact, and squares stay finite
+    exponents = np.frexp(np.sqrt(largest))[1]
+    unit, exponent = np.ldexp(largest, -2 * exponents), exponents + exponents[:, np.newaxis]
+    return np.asarray(np.ldexp(postprocess.nearest_covariance(np.ldexp(matrix, -exponent), unit), exponent))
 
 
 def _correlations(matrix: Floats) -> Floats:
