@@ -89,8 +89,7 @@ class Metadata:
         table, or None; texts where these are dates.
     projection : the numbers that a projection changed: their places ``at`` (from 0, row by row), and their
         ``values`` and ``plus_minus`` before it; ``released.dp.unprojected()`` puts them back. ``missed``: the
-        places of those whose interval before lay beyond a limit as a whole, and now is that limit. None where
-        it changed nothing.
+        places of those whose interval before lay beyond a limit as a whole. None where it changed nothing.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : these arguments of `crosstab`.
     filters : the conditions of ``query`` that the records meet.
@@ -175,8 +174,9 @@ class Metadata:
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each released number, within the limits.
 
-        An interval wholly beyond a limit is that limit. The interval of a number that a projection moved is
-        the one before, extended to the number.
+        The interval of a number beyond a limit is that around the limit, with the same margin of error, so
+        that it holds as often and does not state certainty. A projected matrix may move an entry elsewhere,
+        whose interval then extends to the entry.
         """
         values, half = doubles(values, "'values'"), doubles(half, "'half'")
         if values.shape != half.shape:
@@ -191,7 +191,10 @@ class Metadata:
         if self.projection is not None:
             at = self.projection["at"]
             before.flat[at], half.flat[at] = self.projection["values"], self.projection["plus_minus"]
+        before = np.clip(before, low, high)
         lower, upper = (np.clip(end, low, high) for end in (before - half, before + half))
+        if self.statistic not in MATRICES:
+            return lower, upper
         return np.minimum(lower, values), np.maximum(upper, values)
 
     def _repr_html_(self) -> str:

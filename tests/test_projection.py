@@ -163,7 +163,7 @@ def test_counts_and_sums_stay_and_say_so():
 
 
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")  # the data end at a bound
-def test_an_interval_ends_at_the_limits_and_one_beyond_them_is_the_limit():
+def test_an_interval_ends_at_the_limits_and_one_beyond_them_keeps_its_margin_of_error():
     domain = Domain((Column("x", "float", lower=0, upper=10),))
     private = pdprivacy.protect(
         pd.DataFrame({"x": [0.0] * 10}), domain, epsilon=10**9, neighbors="replace_one"
@@ -172,20 +172,66 @@ def test_an_interval_ends_at_the_limits_and_one_beyond_them_is_the_limit():
     for seed in range(100):
         mean = private.dp.mean("x", epsilon=1, rng=seed)
         facts, before = mean.dp.metadata, mean.dp.unprojected()
-        lower, upper = mean.dp.interval()[["lower", "upper"]].iloc[0]
         half = before.dp.metadata.error["plus_minus"]
+        assert half < 5
         ends = before.iloc[0] - half, before.iloc[0] + half
+        for released in (mean, before):  # bounding=None has the same interval
+            interval = released.dp.interval()[["lower", "upper"]].iloc[0].tolist()
+            assert interval == pytest.approx([max(mean.iloc[0] - half, 0), min(mean.iloc[0] + half, 10)])
+        assert facts.error["plus_minus"] == half
+        cut += interval[0] > ends[0]
         if ends[1] < 0:
             missed += 1
-            assert (lower, upper, facts.projection["missed"]) == (0, 0, [0])
+            assert facts.projection["missed"] == [0]
             assert "whole interval" in repr(mean.dp)
         else:
-            assert (lower, upper) == pytest.approx((max(ends[0], 0), min(ends[1], 10)))
             assert facts.projection is None or facts.projection["missed"] == []
-            cut += lower > ends[0]
     # the noise is beyond its 95 % margin at one side in 2.5 % of draws: 2.5 of 100
     assert 0 < missed <= 10
     assert cut > 25
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("epsilon", [0.02, 1])
+def test_the_margin_of_error_stays_up_to_the_limits_and_holds_the_truth_as_often(name, neighbors, epsilon):
+    call, truth = CALLS[name]
+    exact, draws = np.asarray(truth().to_numpy(), np.float64), 40
+    released = call(protected(neighbors).dp, epsilon=epsilon * draws, releases=draws, rng=3)
+    plain = released.dp.unprojected()
+    least, most = released.dp.metadata.bounds_of_each("bounds", released.shape)
+    least, most = np.nan_to_num(least, nan=-np.inf), np.nan_to_num(most, nan=np.inf)
+    values = released.to_numpy()
+    half, stated = (each.dp.metadata.error_of_each("plus_minus", values.shape) for each in (plain, released))
+    assert stated == pytest.approx(np.minimum(half, np.maximum(most - values, values - least)))
+    assert (stated > 0).all()
+    ends = released.dp.interval()
+    held = {}
+    for which, (lower, upper) in {
+        "before": (plain.to_numpy() - half, plain.to_numpy() + half),
+        "after": (ends["lower"].to_numpy(), ends["upper"].to_numpy()),
+    }.items():
+        numbers = (each.reshape(len(values), draws, -1).swapaxes(0, 1).reshape(draws, *exact.shape)
+                   for each in (lower, upper))  # fmt: skip
+        lower, upper = numbers
+        held[which] = (lower <= exact + 1e-9) & (exact - 1e-9 <= upper)
+    assert held["after"][held["before"]].all()
+
+
+def test_a_mean_of_a_group_without_records_is_not_stated_as_certain():
+    private = protected()
+    hidden = 0
+    for seed in range(300):
+        mean = private.dp.groupby("g").mean("x", epsilon=1, rng=seed)
+        facts, ends = mean.dp.metadata, mean.dp.interval().xs("x", axis=1, level=1).loc["c"]
+        half = facts.error_of_each("plus_minus", mean.shape)[list(mean.index).index("c")]
+        assert half > 0
+        assert ends["upper"] - ends["lower"] > 0
+        if (ends["lower"], ends["upper"]) == tuple(facts.bounds):
+            hidden += 1
+            assert half == pytest.approx(max(mean.loc["c", "x"], 10 - mean.loc["c", "x"]))
+    # the noisy count of no record is beyond its margin of error upwards in 2.5 % of draws
+    assert hidden >= 280
 
 
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")

@@ -25,7 +25,7 @@ from pdprivacy.release.spec import LEVEL, Price
 from pdprivacy.request import Bounding
 from pdprivacy.statistic import Answer, Noisy
 from pdprivacy.statistic.confidence import Ends
-from pdprivacy.types import Floats, Integers, Mask
+from pdprivacy.types import Floats, Integers
 
 WIDEST = Fraction(2**500)  # in scales of the noise: as good as infinite
 
@@ -152,20 +152,20 @@ class Result:
         answer, noisy = self.answer, replace(self, before=None, bounding=None)
         noisy = replace(noisy, answer=replace(answer, values=self.before))
         errors, limits = noisy.errors, (answer.lower, answer.upper)
-        margins = narrowed(
-            self.before, answer.values, errors.plus_minus, noisy.interval(self.level), answer.rounding, limits
-        )
+        half = narrowed(self.before, answer.values, errors.plus_minus, limits)
+        low, high = noisy.interval(self.level)
+        missed = (high + answer.rounding < limits[0]) | (low - answer.rounding > limits[1])
         bias, rmse, worst_bias, worst_rmse = self._biases("clamp")
         return replace(
             errors,
-            plus_minus=margins.plus_minus,
+            plus_minus=half,
             bias=bias,
             rmse=rmse,
             worst_bias=worst_bias,
             worst_rmse=worst_rmse,
             before=self.before,
             plus_minus_before=errors.plus_minus,
-            missed=margins.missed,
+            missed=missed,
         )
 
     def interval(self, level: float) -> Ends:
@@ -213,32 +213,17 @@ class Result:
         return self.transformed(lambda answer: answer.arranged(arrange))
 
 
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """Margins of error of projected numbers, and what they were before.
-
-    ``plus_minus``: the distance from each number to the farther end of its interval within the limits.
-    ``missed``: whether the interval before lay beyond a limit as a whole; it is then that limit.
-    """
-
-    plus_minus: Floats
-    missed: Mask
-
-
-def narrowed(before: Any, after: Any, half: Any, ends: Ends, rounding: Any, limits: Ends) -> Projected:
+def narrowed(before: Any, after: Any, half: Any, limits: Ends) -> Any:
     """Return the margins of error of numbers ``after`` their projection onto ``limits``.
 
-    ``before``: the numbers before it. ``half``, ``ends``: their margins of error, with ``rounding``, and the
-    ends of their intervals, without. The margin of a number that was not moved stays, unless a limit cuts its
-    interval.
+    ``half``: the margins ``before`` it. The nearest possible number is not farther from the true one than the
+    number before, so the margin around it holds as often. It is stated around that number, up to the limits,
+    and never becomes 0 because the noise left the limits. The margin of a number that a matrix moved
+    elsewhere reaches the farther end of this interval.
     """
-    low, high, least, most = np.broadcast_arrays(*ends, *limits)
-    inside = np.maximum(np.where(low < least, after - least, half), np.where(high > most, most - after, half))
-    low, high = low - rounding, high + rounding
-    missed = (high < least) | (low > most)
-    # of an interval that misses the limits, both ends are the nearer limit
-    moved = np.maximum(np.clip(high, least, most) - after, after - np.clip(low, least, most))
-    return Projected(np.where(before == after, np.minimum(half, inside), moved), missed)
+    least, most = limits
+    shift = np.clip(before, least, most) - after
+    return np.maximum(np.minimum(half + shift, most - after), np.minimum(half - shift, after - least))
 
 
 def _half_widths(mechanisms: Sequence[Additive], level: float) -> Any:

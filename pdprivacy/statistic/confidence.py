@@ -231,7 +231,7 @@ def of_shares(level: float, sums: Noisy, wholes: Any, size: Any, members: Any) -
     """Return the interval of the share of ``size`` noisy cells in all ``members`` cells of a whole.
 
     ``sums``: noisy sums of the ``size`` cells, with the standard deviation of the noise of one cell.
-    ``wholes``: noisy sums of all cells.
+    ``wholes``: noisy sums of all cells. The interval of a share of a whole that is all noise is [0, 1].
     """
     cells, wholes, size, members = np.broadcast_arrays(sums.values, wholes, size, members)
     times = np.stack([size, members - size], axis=-1)
@@ -242,7 +242,9 @@ def of_shares(level: float, sums: Noisy, wholes: Any, size: Any, members: Any) -
         return np.where(wholes > 0, distance, -1.0)
 
     start = np.clip(cells / np.where(wholes > 0, wholes, 1.0), 0.0, 1.0)
-    return _hull(excess, start, 0.0, 1.0)
+    lower, upper = _hull(excess, start, 0.0, 1.0)
+    hidden = wholes <= sums.tail.half(level, np.full((*wholes.shape, 1), sums.std), members[..., np.newaxis])
+    return np.where(hidden, 0.0, lower), np.where(hidden, 1.0, upper)
 
 
 def of_products(

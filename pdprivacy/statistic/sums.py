@@ -299,10 +299,14 @@ def mean_of(
 def mean_interval(
     quantity: Quantity, count: Noisy, total: Noisy, level: float, *, rounding: float = 0.0
 ) -> Ends:
-    """Return the intervals of means per group; ``rounding`` as in `of_ratio`."""
+    """Return the intervals of means per group; ``rounding`` as in `of_ratio`.
+
+    That of a group whose count is all noise is the whole range.
+    """
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
     lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
-    return quantity.center + lower, quantity.center + upper
+    hidden = count.values <= count.tail.half(level, np.array([count.std]))
+    return quantity.center + np.where(hidden, low, lower), quantity.center + np.where(hidden, high, upper)
 
 
 def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
@@ -317,7 +321,10 @@ def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) 
 
 
 def deviations_of(answer: Answer) -> Answer:
-    """Return the standard deviations for an answer of variances; the root of a negative variance is 0."""
+    """Return the standard deviations for an answer of variances; the root of a negative variance is 0.
+
+    Its interval is that of a variance of 0 with the same margin of error.
+    """
     roots = np.sqrt(np.maximum(answer.values, 0.0))
     # to first order error / (2 root), and never more than the root of the error
     error = np.asarray(answer.standard_error)
@@ -329,7 +336,7 @@ def deviations_of(answer: Answer) -> Answer:
     def interval(level: float) -> Ends:
         assert answer.interval is not None
         lower, upper = answer.interval(level)
-        widened = lower - answer.rounding, upper + answer.rounding
+        widened = lower - answer.rounding, upper - np.minimum(answer.values, 0.0) + answer.rounding
         return np.sqrt(np.maximum(widened[0], 0.0)), np.sqrt(np.maximum(widened[1], 0.0))
 
     return Answer(roots, np.minimum(first, np.sqrt(error)), 0.0, low, high, interval)
