@@ -206,16 +206,14 @@ def test_the_margin_of_error_stays_up_to_the_limits_and_holds_the_truth_as_often
     assert stated == pytest.approx(np.minimum(half, np.maximum(most - values, values - least)))
     assert (stated > 0).all()
     ends = released.dp.interval()
-    held = {}
-    for which, (lower, upper) in {
-        "before": (plain.to_numpy() - half, plain.to_numpy() + half),
-        "after": (ends["lower"].to_numpy(), ends["upper"].to_numpy()),
-    }.items():
-        numbers = (each.reshape(len(values), draws, -1).swapaxes(0, 1).reshape(draws, *exact.shape)
-                   for each in (lower, upper))  # fmt: skip
-        lower, upper = numbers
-        held[which] = (lower <= exact + 1e-9) & (exact - 1e-9 <= upper)
-    assert held["after"][held["before"]].all()
+    covers = []
+    for sides in ((plain.to_numpy() - half, plain.to_numpy() + half),
+                  (ends["lower"].to_numpy(), ends["upper"].to_numpy())):  # fmt: skip
+        lower, upper = (
+            side.reshape(len(values), draws, -1).swapaxes(0, 1).reshape(draws, *exact.shape) for side in sides
+        )
+        covers.append((lower <= exact + 1e-9) & (exact - 1e-9 <= upper))
+    assert covers[1][covers[0]].all()
 
 
 def test_a_mean_of_a_group_without_records_is_not_stated_as_certain():
@@ -397,10 +395,10 @@ def test_the_interval_of_an_entry_holds_the_truth_as_often_and_is_never_wider(na
         known = np.isfinite(matrix.to_numpy())
         values = matrix.to_numpy()[known]
         assert ((lower[known] <= values) & (values <= upper[known])).all()
-        held = (low <= exact) & (exact <= high)
-        assert ((lower <= exact + 1e-9) & (exact - 1e-9 <= upper))[held & known].all()
+        covers = (low <= exact) & (exact <= high)
+        assert ((lower <= exact + 1e-9) & (exact - 1e-9 <= upper))[covers & known].all()
         half = np.asarray(matrix.dp.metadata.error_of_each("plus_minus", matrix.shape))
-        assert (np.abs(values - exact[known]) <= half[known] + 1e-9)[held[known]].all()
+        assert (np.abs(values - exact[known]) <= half[known] + 1e-9)[covers[known]].all()
         # the matrix itself is outside the interval of some entry before
         inside = (low[known] <= values) & (values <= high[known])
         assert ((upper - lower)[known] <= (high - low)[known] + 1e-9)[inside].all()
