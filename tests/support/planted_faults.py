@@ -662,9 +662,19 @@ FAULTS = (
     PlantedFault(
         "interval half as wide",
         "metadata.py",
-        "np.clip(values - half, low, high), np.clip(values + half, low, high)",
-        "np.clip(values - half / 2, low, high), np.clip(values + half / 2, low, high)",
+        "(before - half, before + half)",
+        "(before - half / 2, before + half / 2)",
         ("tests/test_metadata.py::test_an_interval_surrounds_each_number",),
+    ),
+    PlantedFault(
+        "intervals that shrink to a limit",
+        "metadata.py",
+        "before = np.clip(before, low, high)\n",
+        "\n",
+        (
+            "tests/test_projection.py"
+            "::test_an_interval_ends_at_the_limits_and_one_beyond_them_keeps_its_margin_of_error",
+        ),
     ),
     PlantedFault(
         "intervals of correlations that end at 0",
