@@ -18,7 +18,7 @@ from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, Distributio
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, read
 from pdprivacy.release.results import narrowed
-from pdprivacy.statistic.confidence import Ends, Noisy, Tail, of_ratio
+from pdprivacy.statistic.confidence import Ends, Noisy, Tail, of_mean
 from pdprivacy.types import Floats, Integers, Mask
 
 COUNTS = {"count", "value_counts", "histogram", "crosstab", "nunique"}
@@ -62,19 +62,21 @@ def _at_level(released: Released, level: float) -> Released:
     """Return the release with the margins of error of another level."""
     facts, before = read(released), projection.unprojected(released)
     numbers = _Numbers.of(before)
-    half, ends = numbers.own(level) if numbers.have_own_noise else numbers.ratios(level)
+    half = numbers.own(level) if numbers.have_own_noise else numbers.ratios(level)
+    projected = facts.projection
+    if projected is not None:
+        projected = {**projected, "plus_minus": half.ravel()[projected["at"]].tolist()}
     if facts.bounding == PROJECT and not numbers.dates:
         low, high = facts.bounds_of_each("bounds", released.shape)
         limits = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-        after, rounding = released.to_numpy(np.float64), half - numbers.distance(ends)
-        half = narrowed(numbers.values, after, half, ends, rounding, limits).plus_minus
+        half = narrowed(numbers.values, released.to_numpy(np.float64), half, limits)
     error = {
         **facts.error,
         "level": level,
         "plus_minus": projection.numbers_as_json(half, released.shape),
     }
     changed = released.copy()
-    metadata.attach(changed, {**facts.to_dict(), "error": error})
+    metadata.attach(changed, {**facts.to_dict(), "error": error, "projection": projected})
     return changed
 
 
@@ -113,13 +115,8 @@ class _Numbers:
         own = facts.statistic == "sum" or all(name.startswith(OWN_PARTS) for name in facts.split)
         return own and facts.statistic not in ("cov", "corr", "std") and facts.bounding is None
 
-    def distance(self, ends: Ends) -> Floats:
-        """Return the distance of each number to the farther end."""
-        farther: Floats = np.maximum(ends[1] - self.values, self.values - ends[0])
-        return farther
-
-    def own(self, level: float) -> tuple[Floats, Ends]:
-        """Return the margins of error of numbers with noise of their own, and the ends before rounding.
+    def own(self, level: float) -> Floats:
+        """Return the margins of error of numbers with noise of their own.
 
         What the stated margin of error exceeds the quantile of the noise by is rounding, or caution.
         """
@@ -130,7 +127,7 @@ class _Numbers:
                 each[self.standard_error == error] = law.central(of_level)
         half, stated = quantiles
         rounding = np.maximum(self.plus_minus - stated, 0.0)
-        return half + rounding, (self.values - half, self.values + half)
+        return np.asarray(half + rounding)
 
     def _law(self, std: float) -> Distribution:
         """Return the law of noise with this standard deviation."""
@@ -143,8 +140,8 @@ class _Numbers:
                 return law
         raise self._unknown()
 
-    def ratios(self, level: float) -> tuple[Floats, Ends]:
-        """Return the margins of error of ratios of a noisy sum and a noisy count, and their ends."""
+    def ratios(self, level: float) -> Floats:
+        """Return the margins of error of ratios of a noisy sum and a noisy count."""
         sums, counts = self._parts_of_ratio()
         low, high = self.facts.bounds_of_each("value_bounds", self.values.shape)
         columns, middle = self._columns(len(sums)), (low + high) / 2
@@ -158,7 +155,7 @@ class _Numbers:
             if counts_at is None:
                 raise self._unknown()
             ends[:, at] = middle[at] + np.array(ratio.ends(counts_at, level))
-        return self.distance((ends[0], ends[1])), (ends[0], ends[1])
+        return np.asarray(np.maximum(ends[1] - self.values, self.values - ends[0]))
 
     def _std(self, part: str) -> float:
         """Return the standard deviation of the noise of a part."""
@@ -225,7 +222,7 @@ class _Ratio:
             Noisy(self.values * self.divisors, self.of_sum, tail),
             Noisy(counts, self.of_count, tail),
         )
-        return of_ratio(level, total, count, -self.reach, self.reach)
+        return of_mean(level, total, count, -self.reach, self.reach)
 
     def counts(self, plus_minus: Floats, level: float) -> Floats | None:
         """Return the noisy counts that these margins of error follow from; None where there are none.

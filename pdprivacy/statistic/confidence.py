@@ -201,6 +201,15 @@ def of_ratio(
     return _hull(excess, start, low, high)
 
 
+def of_mean(
+    level: float, total: Noisy, count: Noisy, low: Any, high: Any, *, rounding: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Return the interval of a mean: that of the ratio, or the whole range where the count is all noise."""
+    lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
+    hidden = count.values <= count.tail.half(level, np.array([count.std]))
+    return np.where(hidden, low, lower), np.where(hidden, high, upper)
+
+
 def _fieller(
     total: Floats, count: Floats, of_total: float, of_count: float, low: Any, high: Any
 ) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pdprivacy.domain import Column
-from pdprivacy.statistic.confidence import Ends, Noisy, of_products, of_ratio
+from pdprivacy.statistic.confidence import Ends, Noisy, of_mean, of_products
 from pdprivacy.statistic.interface import (
     NUMBERS,
     Answer,
@@ -299,14 +299,10 @@ def mean_of(
 def mean_interval(
     quantity: Quantity, count: Noisy, total: Noisy, level: float, *, rounding: float = 0.0
 ) -> Ends:
-    """Return the intervals of means per group; ``rounding`` as in `of_ratio`.
-
-    That of a group whose count is all noise is the whole range.
-    """
+    """Return the intervals of means per group; ``rounding`` as in `of_ratio`."""
     low, high = quantity.lower - quantity.center, quantity.upper - quantity.center
-    lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
-    hidden = count.values <= count.tail.half(level, np.array([count.std]))
-    return quantity.center + np.where(hidden, low, lower), quantity.center + np.where(hidden, high, upper)
+    lower, upper = of_mean(level, total, count, low, high, rounding=rounding)
+    return quantity.center + lower, quantity.center + upper
 
 
 def variance_of(quantity: Quantity, count: Noisy, total: Noisy, squares: Noisy) -> Answer:
