@@ -288,8 +288,8 @@ def pooled_cov(
     >>> private = frame.dp.protect(pa.DataFrameSchema(columns), epsilon=1)
     >>> private.dp.pooled_cov(["a", "b"], by="g", epsilon=1, rng=1).round(2)
           a     b
-    a  0.28 -0.38
-    b -0.38  0.32
+    a  0.32 -0.34
+    b -0.34  0.36
     """
     return _matrix(protected, columns, Call.of("pooled_cov", epsilon, noise, constraint=constraint), by=by)
 
