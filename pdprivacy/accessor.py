@@ -338,7 +338,9 @@ class _OfFrame(_Accessor):
             )
 
 
-def check(frame: Any, schema: Any = None, *, columns: Overlay | None = None) -> pd.DataFrame:
+def check(
+    frame: Any, schema: Any = None, *, columns: Overlay | None = None, examples: int = 5
+) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
     As `pdprivacy.check`.
@@ -351,7 +353,7 @@ def check(frame: Any, schema: Any = None, *, columns: Overlay | None = None) -> 
     """
     from pdprivacy.releases import data_quality
 
-    return data_quality.check(frame, schema, columns=columns)
+    return data_quality.check(frame, schema, columns=columns, examples=examples)
 
 
 @short_tracebacks

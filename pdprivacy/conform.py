@@ -48,6 +48,7 @@ from pdprivacy.domain import Column, Domain, declaration_hint
 from pdprivacy.errors import DeclarationError, InvalidDataError
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import clipped_dates, counted, double, label_position, label_positions
+from pdprivacy.expressions.missing import without_codes
 from pdprivacy.intervals import Interval
 from pdprivacy.privacy import rational, show
 from pdprivacy.timeline import DATE_UNITS, first_and_last
@@ -64,7 +65,7 @@ class FaultyCells:
     """A declared column as it is read, and which of its cells have each fault.
 
     ``numbers``: the cells as doubles, None in a column of labels. ``renewed``: the column where pandas could
-    not read it cell by cell before.
+    not read it cell by cell before, or where missing-value codes became nulls.
     """
 
     column: Column
@@ -331,6 +332,8 @@ def faulty_cells(frame: pd.DataFrame, domain: Domain) -> dict[Hashable, FaultyCe
     faults = {}
     for column in domain.columns:
         renewed = _readable(frame[column.name])
+        coded = without_codes(frame[column.name] if renewed is None else renewed, column)
+        renewed = renewed if coded is None else coded
         read = counted(frame[column.name] if renewed is None else renewed, column)
         faults[column.name] = _faults(read, column)
         faults[column.name].renewed = renewed

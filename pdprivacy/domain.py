@@ -107,6 +107,8 @@ class Column(_Kept):
     public_bounds : confirms that the bounds are known without the data, also where they equal its minimum or
         maximum. It changes no release, and takes no part in comparisons.
     timeline : of an integer column whose numbers stand for dates, which dates these are.
+    missing : numbers and texts in the raw data that stand for a null, such as -99 and "n/a"; the column is
+        nullable then. A protected frame holds nulls in their place, and declares none.
 
     Raises
     ------
@@ -126,6 +128,7 @@ class Column(_Kept):
     role: Role | None = None
     public_bounds: bool = field(default=False, repr=False, compare=False)
     timeline: Timeline | None = None
+    missing: tuple[int | float | str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -137,7 +140,9 @@ class Column(_Kept):
             self._check_choice("role", get_args(Role), 'metadata={"dp": {"role": "sensitive"}}, or no role')
         ends = got(self.lower), got(self.upper)  # as they were given
         public = flag(self.public_bounds, "public_bounds")
-        settle(self, nullable=flag(self.nullable, "nullable"), public_bounds=public)
+        missing = self._checked_missing(self.missing)
+        nullable = flag(self.nullable, "nullable") or bool(missing)
+        settle(self, nullable=nullable, public_bounds=public, missing=missing)
         if self.categories is not None:
             settle(self, categories=self._checked_categories(self.categories))
         for end in ("lower", "upper"):
@@ -158,6 +163,11 @@ class Column(_Kept):
             self._check_timeline()
         if self.categories is not None and not self.hull.within(self.interval):
             raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
+        if any(code in (self.categories or ()) for code in self.missing):
+            raise DeclarationError(
+                f"'missing' and 'categories' of column {self.name!r} must have no value in common.",
+                "leave the code out of the labels: it becomes a null",
+            )
 
     def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
         value = getattr(self, field)
@@ -168,9 +178,29 @@ class Column(_Kept):
                 hint,
             )
 
+    def _checked_missing(self, missing: Any) -> tuple[Any, ...]:
+        if not is_list(missing):
+            raise DeclarationError(
+                f"'missing' of column {self.name!r} must be a list of codes (got {got(missing)}).",
+                'metadata={"dp": {"missing": [-99, "n/a"]}}',
+            )
+        codes = tuple(map(plain, self._items(missing, "missing")))
+        for code in codes:
+            if not isinstance(code, str) and not (is_number(code) and finite(code)):
+                raise DeclarationError(
+                    f"'missing' of column {self.name!r} must hold numbers and texts (got {kind(code)}).",
+                    "nulls are declared by nullable=True",
+                )
+        return tuple(dict.fromkeys(codes))
+
     def _check_timeline(self) -> None:
         if not isinstance(self.timeline, Timeline):
             raise DeclarationError(f"'timeline' of column {self.name!r} must be a Timeline.")
+        if self.missing:
+            raise DeclarationError(
+                f"'missing' of column {self.name!r} is for numbers and labels, and the column holds dates.",
+                f"make them null first: df[{self.name!r}].mask(df[{self.name!r}] == DATE), and nullable=True",
+            )
         numbers = self.kind == "integer" and self.categories is None and self.bins is None
         if not numbers or self.lower is None or self.upper is None:
             raise DeclarationError(
@@ -424,6 +454,8 @@ class Column(_Kept):
         parts.append(self.role)
         if self.timeline is not None:
             parts.append(repr(self.timeline))
+        if self.missing:
+            parts.append(["missing", *map(label, self.missing)])
         return repr(parts)
 
 
@@ -555,6 +587,11 @@ class Domain:
         return Domain(tuple(new.get(column.name, column) for column in self.columns))
 
     @property
+    def without_codes(self) -> Domain:
+        """The domain of a protected frame: without missing-value codes, which are null there."""
+        return Domain(tuple(replace(column, missing=()) for column in self.columns))
+
+    @property
     def counted(self) -> Domain:
         """The domain with columns as engines hold them: numbers where dates are declared."""
         return Domain(tuple(replace(column, timeline=None) for column in self.columns))
@@ -571,12 +608,15 @@ class Domain:
         return digest.hexdigest()
 
     def _table(self) -> list[tuple[str, ...]]:
-        rows: list[tuple[str, ...]] = [("name", "kind", "bounds or categories", "bins", "nullable", "role")]
+        head = ("name", "kind", "bounds or categories", "bins", "nullable", "role")
+        coded = any(column.missing for column in self.columns)
+        rows: list[tuple[str, ...]] = [(*head, "missing") if coded else head]
         for column in self.columns:
             values = values_text(column)
             bins = "" if column.bins is None else ", ".join(number_text(edge) for edge in column.bins)
             nullable = "yes" if column.nullable else "no"
-            rows.append((printable(str(column.name)), column.noun, values, bins, nullable, column.role or ""))
+            row = (printable(str(column.name)), column.noun, values, bins, nullable, column.role or "")
+            rows.append((*row, ", ".join(map(repr, column.missing))) if coded else row)
         return rows
 
     def __repr__(self) -> str:

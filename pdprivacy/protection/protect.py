@@ -30,6 +30,7 @@ from pdprivacy.errors import (
 from pdprivacy.exact import EXACT
 from pdprivacy.expressions.cells import column_of, date_numbers_of_frame
 from pdprivacy.expressions.cells import whole as whole_numbers
+from pdprivacy.expressions.missing import columns_without_codes, frame_without_codes
 from pdprivacy.hints import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
@@ -163,6 +164,12 @@ def protect(
     whole_domain = schemas.read_schema(declared)
     schemas.warn_of_lost_columns(given, whole_domain)
     domain = schemas.present(whole_domain, declared, labels)
+    if unit in domain and domain[unit].missing:
+        raise ParameterError(
+            f"The column of the unit cannot have missing-value codes ({unit!r} has some): a record of nobody "
+            "cannot be counted.",
+            "leave such records out before the frame is protected, or give each a name of its own.",
+        )
     if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
         # the warning precedes all reads, so that it depends on no cell
         warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
@@ -294,10 +301,10 @@ def _of_pandas(
     omitted, lineage = (dropped, len(frame)), arguments.lineage
     left = _with_date_numbers(left, domain)
     records = copied_columns(left, domain)
-    purse = open_budget(arguments.whose, domain.fingerprint())
+    purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
         Protected(
-            records, domain, arguments.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded
+            records, protected, arguments.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded
         )
     )
 
@@ -333,7 +340,8 @@ def _conform(
     """
     types = zip(frame.columns, frame.dtypes, strict=True)
     refuse_rounded({name for name, dtype in types if is_float(dtype)}, domain)
-    coerced = schemas.coerce(frame, schema)
+    # twice: a text may be a code, and may be coerced to a number that is one
+    coerced = frame_without_codes(schemas.coerce(frame_without_codes(frame, domain), schema), domain)
     if isinstance(on_invalid, str) and on_invalid == "raise":
         check_types(coerced, domain)
         conformed = conform(schemas.validate(coerced, schema), domain, on_invalid)
@@ -381,15 +389,21 @@ def _of_engine(
         dated = source if arguments.on_invalid == "drop" else _source_with_date_numbers(source, domain)
     result = dated.select(names)
     outside = [column for column in domain.columns if survey_of_frame.columns[column.name].outside]
+    coded = [column for column in domain.columns if column.missing]
     if arguments.on_invalid == "clip" and outside:
         # before anything is made of them
         result = result.then(_each_by_itself(outside, clipped))
+        coded = [column for column in coded if column not in outside]  # a number moved to a code is none
+    if coded:
+        result = result.then(_each_by_itself(coded, columns_without_codes))
     result = _source_with_wide_integers(result, domain)
     _warn_of_touching(survey_of_frame.touching(domain))
     omitted = dropped, survey_of_frame.rows
-    purse = open_budget(arguments.whose, domain.fingerprint())
+    purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
-        Protected(result, domain, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage)
+        Protected(
+            result, protected, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage
+        )
     )
 
 

@@ -15,19 +15,20 @@ import pandas as pd
 
 from pdprivacy import schema as schemas
 from pdprivacy.cell_types import declared_as, is_float, pandas_type_name, refuse_rounded
-from pdprivacy.checks import is_null
+from pdprivacy.checks import is_null, whole
 from pdprivacy.conform import FaultyCells, check_types, faulty_cells
 from pdprivacy.domain import Column, Domain, values_text
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError, short_traceback
 from pdprivacy.expressions.cells import double
+from pdprivacy.expressions.missing import frame_without_codes, without_codes
 from pdprivacy.metadata import KEY, MARK
 from pdprivacy.protection import Protected, ProtectedFrame
 from pdprivacy.protection.protect import refuse_no_frame
 from pdprivacy.show.numbers import many, number_text, percent, printable
-from pdprivacy.types import Mask
+from pdprivacy.types import Floats, Mask
 
 EXAMPLES = 5
-"""Cells shown of a fault."""
+"""Cells shown of a fault by default."""
 KEPT = 100
 """The number of distinct cells kept of a fault in each piece of a frame, the most frequent ones."""
 LETTERS = 40
@@ -61,12 +62,26 @@ class _Tally:
         self.stored_type = other.stored_type
 
     @property
-    def examples(self) -> str:
-        """A few of the cells, or the ends of the numbers."""
-        counted = sorted(self.cells.items(), key=lambda item: (-item[1], item[0]))
-        cells = ", ".join(cell for cell, _ in counted[:EXAMPLES])
-        if self.least <= self.most:
-            cells = " to ".join(dict.fromkeys(map(number_text, (self.least, self.most))))
+    def ranked(self) -> list[tuple[str, int]]:
+        """The cells and their numbers of records, the most frequent first."""
+        return sorted(self.cells.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def frequent(self) -> str | None:
+        """The cell that makes up at least half of the records, two of them or more; None where none does."""
+        cell, times = self.ranked[0] if self.cells else ("", 0)
+        return cell if times > 1 and 2 * times >= (self.records or 0) else None
+
+    def examples(self, most: int) -> str:
+        """The most frequent cells, or the ends of the numbers unless one of them is frequent."""
+        numeric = self.least <= self.most
+        ends = " to ".join(dict.fromkeys(map(number_text, (self.least, self.most)))) if numeric else ""
+        cells = ends
+        if self.frequent is not None and numeric and self.least < self.most:
+            counts = ", ".join(f"{cell} ({times:,})" for cell, times in self.ranked[:most])
+            cells = f"{counts}; {ends}" if most else ends
+        elif not numeric:
+            cells = ", ".join(cell for cell, _ in self.ranked[:most])
         return ": ".join(filter(None, (self.stored_type, cells)))
 
 
@@ -124,7 +139,9 @@ def quality(protected: Protected) -> CuratorFrame:
 
 
 @short_traceback
-def check(frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = None) -> pd.DataFrame:
+def check(
+    frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = None, examples: int = EXAMPLES
+) -> pd.DataFrame:
     """CONFIDENTIAL, for the curator: list the faults of a frame against a declaration, and count them.
 
     Use it to correct the declaration or the data before the frame is protected. It shows exact counts, labels
@@ -135,13 +152,16 @@ def check(frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = N
     ----------
     frame : a raw frame of any engine that `protect` takes.
     schema, columns : as of `protect`. For pandas frames the checks of pandera are run, too.
+    examples : the number of cells that are listed of a fault, at most 100.
 
     Returns
     -------
     A DataFrame with a row per column and fault: ``fault``; ``declared``, what the records should meet;
-    ``records``, how many do not (NA where that is not known), and their ``share``; ``examples``, up to five
-    of the most frequent cells, or the smallest and the largest number. The line above it says how many
-    records have any fault. A column that is missing or of another type than declared counts for all of them.
+    ``records``, how many do not (NA where that is not known), and their ``share``; ``examples``, the most
+    frequent cells, or the smallest and the largest number. Where one number makes up at least half of the
+    records out of bounds, it may be a code of missing values, and the numbers are listed by how many records
+    have them. The line above says how many records have any fault, and which number or label is so frequent
+    in several columns. A column that is missing or of another type than declared counts for all of them.
 
     Raises
     ------
@@ -166,6 +186,7 @@ def check(frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = N
             "The frame is protected, and was held to its declaration then.", "private.dp.quality()"
         )
     refuse_no_frame(frame)
+    listed = whole(examples, "examples", 0, KEPT)
     given = schemas.schema_of(frame, "df.dp.check(schema)") if schema is None else schema
     declared = schemas.overlaid(given, columns)
     domain = schemas.read_schema(declared)
@@ -179,10 +200,21 @@ def check(frame: Any, schema: Any = None, *, columns: schemas.Overlay | None = N
     line = f"{failing:,} of {many(rows, 'record')}{share} do not meet the declaration"
     if any(fault.startswith(FAILED) for _, fault in findings):
         line += ", not counting failed checks"
-    return CuratorFrame.of(_table(findings, domain, rows), "check", line)
+    return CuratorFrame.of(_table(findings, domain, rows, listed), "check", line + _frequent(findings))
 
 
-def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
+def _frequent(findings: _Findings) -> str:
+    """The cells that are frequent among the faults of several columns, such as codes of missing values."""
+    columns: dict[str, set[Hashable]] = {}
+    for (name, fault), tally in findings.items():
+        if fault in ("out of bounds", "undeclared label") and tally.frequent is not None:
+            columns.setdefault(tally.frequent, set()).add(name)
+    several = {cell: len(names) for cell, names in columns.items() if len(names) > 1}
+    ranked = sorted(several.items(), key=lambda item: (-item[1], item[0]))
+    return "".join(f"; {cell} in {count} columns" for cell, count in ranked[:EXAMPLES])
+
+
+def _table(findings: _Findings, domain: Domain, rows: int, examples: int) -> pd.DataFrame:
     """A row per column and fault, the columns as they are declared."""
     positions: dict[Hashable, int] = {name: position for position, name in enumerate(domain)}
     ordered = sorted(findings.items(), key=lambda item: positions.get(item[0][0], len(positions)))
@@ -192,7 +224,7 @@ def _table(findings: _Findings, domain: Domain, rows: int) -> pd.DataFrame:
             "declared": tally.declared if tally.declared is not None else _declared(domain[name], fault),
             "records": tally.records,
             "share": None if tally.records is None else tally.records / max(rows, 1),
-            "examples": tally.examples,
+            "examples": tally.examples(examples),
         }
         for (name, fault), tally in ordered
     ]
@@ -224,7 +256,8 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
             continue
         try:
             refuse_rounded({name} if is_float(frame[name].dtype) else (), Domain((column,)))
-            typed_frame = schemas.coerce(frame[[name]], schema)
+            typed_frame = schemas.coerce(frame_without_codes(frame[[name]], domain), schema)
+            typed_frame = frame_without_codes(typed_frame, domain)
             check_types(typed_frame, Domain((column,)))
         except InvalidDataError:
             findings[name, "wrong type"] = _of_other_type(frame[name], column)
@@ -246,6 +279,8 @@ def _of_pandas(frame: pd.DataFrame, schema: Any, domain: Domain) -> tuple[_Findi
 def _of_other_type(values: pd.Series[Any], column: Column) -> _Tally:
     """A column of another type than declared: for text that should be numbers, the texts that are not."""
     dtype_name = pandas_type_name(values.dtype) or "objects"
+    nulled = without_codes(values, column)
+    values = values if nulled is None else nulled
     cells = values[[not is_null(cell) for cell in values]] if dtype_name == "objects" else values.dropna()
     if column.kind in ("float", "integer") and dtype_name in ("text", "objects"):
         cells = cells[[math.isnan(double(cell)) for cell in cells]]
@@ -348,9 +383,18 @@ def _tally(column: FaultyCells, fault: str, mask: Mask) -> _Tally:
         assert column.numbers is not None
         numbers = column.numbers[mask]
         tally.least, tally.most = float(numbers.min()), float(numbers.max())
+        if fault == "out of bounds" and column.column.timeline is None:
+            tally.cells = _numbers(numbers)
     elif fault != "null":
         tally.cells = _cells(column.values[mask])
     return tally
+
+
+def _numbers(numbers: Floats) -> Counter[str]:
+    """The most frequent numbers, as texts, and how many records hold each."""
+    values, times = np.unique(numbers, return_counts=True)
+    most = np.argsort(-times, kind="stable")[:KEPT]
+    return Counter({number_text(float(values[i])): int(times[i]) for i in most})
 
 
 def _cells(values: pd.Series[Any]) -> Counter[str]:

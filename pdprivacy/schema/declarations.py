@@ -22,6 +22,7 @@ from pdprivacy.checks import finite, is_number
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, got
 from pdprivacy.intervals import LINE, Interval
+from pdprivacy.schema.nullable import with_nulls_for_codes
 from pdprivacy.timeline import DATE_UNITS, Timeline, TimeUnit, nanoseconds, timestamp, zone_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Schema: TypeAlias = "DataFrameSchema[Any] | type[DataFrameModel[Any, Any]] | Domain"
 
 _ENGINES = {"pandas": "pandas", "polars": "Polars", "pyspark": "PySpark"}
-KEYS = ("role", "bins", "bounds", "categories", "resolution")
+KEYS = ("role", "bins", "bounds", "categories", "resolution", "missing")
 """The keys of ``metadata={"dp": {...}}``."""
 AN_EXAMPLE = (
     "import pandera.pandas as pa\n"
@@ -84,7 +85,7 @@ def refuse_other_engines(schema: Any) -> None:
 
 
 def opened(schema: Any) -> Any:
-    """The pandera ``DataFrameSchema`` of a schema or model.
+    """The pandera ``DataFrameSchema`` of a schema or model; nullable where missing-value codes are declared.
 
     Raises
     ------
@@ -93,11 +94,11 @@ def opened(schema: Any) -> Any:
     """
     engine_of(schema)
     if not inspect.isclass(schema):
-        return schema
+        return with_nulls_for_codes(schema)
     model: Any = schema
     _refuse_literals(model)
     try:
-        return model.to_schema()
+        return with_nulls_for_codes(model.to_schema())
     except Exception as error:
         raise DeclarationError(f"pandera cannot read the model {model.__name__!r}: {error}") from error
 
@@ -282,9 +283,12 @@ def excluded(check: Any) -> list[Any]:
     return [check.statistics["value"]] if built_in(check) == "not_equal_to" else []
 
 
-def common_labels(lists: Sequence[Sequence[Any]], checks: Sequence[Any]) -> list[Any]:
-    """The labels that are in all lists and that no check excludes, in the order of the first list."""
-    barred = [value for check in checks for value in excluded(check)]
+def common_labels(lists: Sequence[Sequence[Any]], checks: Sequence[Any], missing: Iterable[Any]) -> list[Any]:
+    """The labels that are in all lists, are no missing-value code and that no check excludes.
+
+    They are in the order of the first list.
+    """
+    barred = [*missing, *(value for check in checks for value in excluded(check))]
     return [label for label in lists[0] if all(label in other for other in lists) and label not in barred]
 
 

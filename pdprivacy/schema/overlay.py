@@ -23,6 +23,7 @@ _VALUES = {
     "bounds": "[0, 120]",
     "categories": '["no", "yes"]',
     "resolution": '"s"',
+    "missing": '[-99, "n/a"]',
 }
 """A value of each key, as code."""
 

@@ -52,7 +52,9 @@ def read_schema(schema: Schema, columns: Overlay | None = None) -> Domain:
     - ``bounds``: the pair of lower and upper bound; or ``"public"``, which confirms that the bounds of the
       checks or bins are known without the data, also where they equal its minimum or maximum,
     - ``categories``: the labels in order,
-    - ``resolution``: for dates, the unit of time that they are rounded down to.
+    - ``resolution``: for dates, the unit of time that they are rounded down to,
+    - ``missing``: codes of missing values, numbers and texts such as ``[-99, "n/a"]``. They are null in the
+      protected frame, and the column is nullable; labels of the checks that are codes are left out.
 
     These override what the checks say. Bounds come from ``in_range``, ``ge``, ``gt``, ``le``, ``lt``,
     ``eq`` and ``isin``, all of them intersected; an open end of an integer column is moved to the next
@@ -158,7 +160,10 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     if dates is not None:
         timeline, last = dates
         nullable, role = column.nullable, options.get("role")
-        return Column(name, "integer", nullable, lower=0, upper=last, role=role, timeline=timeline)
+        missing = options.get("missing", ())
+        return Column(
+            name, "integer", nullable, lower=0, upper=last, role=role, timeline=timeline, missing=missing
+        )
     if "resolution" in options:
         raise DeclarationError(
             f'"resolution" of column {name!r} is for dates with a lower and an upper bound.',
@@ -169,7 +174,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
     if kind not in ("float", "integer"):
         _refuse_numeric(name, kind, options)
         lower = upper = bins = None
-        categories = options.get("categories", _checked_labels(name, kind, dtype, checks))
+        categories = options.get("categories", _checked_labels(name, kind, dtype, checks, options))
     else:
         interval, categories = _numeric(name, kind, checks, options)
         lower, upper = interval.bounds
@@ -189,6 +194,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         bins=bins,
         role=options.get("role"),
         public_bounds=confirmed,
+        missing=options.get("missing", ()),
     )
 
 
@@ -226,6 +232,11 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
         if isinstance(labels, set | frozenset):
             labels = in_order(labels)
         options["categories"] = tuple(itertools.islice(labels, MOST_ITEMS + 1))  # more are refused
+    if "missing" in options and not is_list(options["missing"]):
+        raise DeclarationError(
+            f'"missing" of column {name!r} must be a list of codes (got {got(options["missing"])}).',
+            'metadata={"dp": {"missing": [-99, "n/a"]}}',
+        )
     return options
 
 
@@ -320,7 +331,9 @@ def _contradiction(name: Hashable, checks: list[Any]) -> DeclarationError:
     )
 
 
-def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -> tuple[Any, ...] | None:
+def _checked_labels(
+    name: Hashable, kind: Kind, dtype: Any, checks: list[Any], options: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
     declared: list[list[Any]] = [labels for check in checks if (labels := allowed(check)) is not None]
     if kind == "boolean":
         declared.append([False, True])
@@ -328,7 +341,7 @@ def _checked_labels(name: Hashable, kind: Kind, dtype: Any, checks: list[Any]) -
         declared.append(list(categories))
     if not declared:
         return None
-    labels = common_labels(declared, checks)
+    labels = common_labels(declared, checks, () if kind == "boolean" else options.get("missing", ()))
     if not labels:
         raise _contradiction(name, checks)
     if kind == "boolean":
@@ -360,7 +373,7 @@ def _numeric(
         return interval, None
     labels = [
         label
-        for label in common_labels(declared, checks)
+        for label in common_labels(declared, checks, options.get("missing", ()))
         if is_number(label) and label in interval and (not whole or label == math.floor(label))
     ]
     if not labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
 import math
@@ -355,3 +356,39 @@ def test_a_name_with_a_null_character_is_refused_before_polars_panics():
     for call in (pdprivacy.check, functools.partial(pdprivacy.protect, epsilon=1)):
         with pytest.raises(ParameterError, match="without a null character"):
             call(polars.DataFrame({"a\0b": [1, 2]}), domain)
+
+
+# ------------------------------------------------------------------ values that are many
+
+
+@pytest.mark.parametrize("engine", each_engine(["pandas", "Polars", "DuckDB", "Dask"]))
+def test_a_number_that_makes_up_half_of_those_out_of_bounds_is_listed(engine):
+    domain = Domain(tuple(Column(name, "integer", lower=0, upper=120) for name in ("age", "pay", "rent")))
+    cells = {"age": [-99] * 3 + [200, 300, 5], "pay": [-99] * 6, "rent": [1, 2, 3, 4, 130, -7]}
+    table = frame_of(engine, pd.DataFrame(cells))
+    report = pdprivacy.check(table, domain)
+    assert report["examples"].to_dict() == {
+        "age": "-99 (3), 200 (1), 300 (1); -99 to 300",
+        "pay": "-99",
+        "rent": "-7 to 130",
+    }
+    assert repr(report).splitlines()[0].endswith("; -99 in 2 columns")
+    assert pdprivacy.check(table, domain, examples=1).loc["age", "examples"] == "-99 (3); -99 to 300"
+    coded = Domain(tuple(dataclasses.replace(column, missing=(-99,)) for column in domain.columns))
+    assert pdprivacy.check(table, coded)["records"].to_dict() == {"age": 2, "rent": 2}
+
+
+def test_a_label_that_is_frequent_in_several_columns_is_named():
+    domain = Domain(tuple(Column(name, "category", categories=("no", "yes")) for name in "abc"))
+    cells = {"a": ["n/a", "n/a", "no"], "b": ["n/a", "n/a", "maybe"], "c": ["no", "yes", "n/a"]}
+    report = pd.DataFrame(cells).dp.check(domain, examples=1)
+    assert report["examples"].to_dict() == dict.fromkeys("abc", "'n/a'")
+    assert (
+        repr(report).splitlines()[0].endswith("; 'n/a' in 2 columns")
+    )  # once in the third, which is no sign
+
+
+@pytest.mark.parametrize("examples", [-1, 101, 1.5, True, None])
+def test_an_invalid_number_of_examples_is_refused(examples):
+    with pytest.raises(ParameterError, match="'examples' must be a whole number"):
+        pd.DataFrame({"age": [31]}).dp.check(Domain((Column("age", "integer"),)), examples=examples)
