@@ -42,6 +42,7 @@ from pdprivacy.releases.moments import Aggregates
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Levels
 from pdprivacy.releases.planning import Margins
+from pdprivacy.releases.repeated_publications import Composition
 from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
 from pdprivacy.releases.table_risk import Overall
@@ -465,7 +466,8 @@ class ProtectedMethods:
     ) -> ProtectedFrame: ...
     def repeated_risk(
         self, publications: Sequence[Mapping[str, Any]], *, average: risk.Average = 'cells',
-        spent: bool = False, progress: bool | None = None, measure: risk.Measure = 'local',
+        spent: bool = False, accounting: Composition = 'basic', slack: Rational | None = None,
+        progress: bool | None = None, measure: risk.Measure = 'local',
         method: Literal['exact', 'published'] = 'exact', alpha: Alpha = None,
         sizes: risk.SizeModel = 'observed', overall: Overall = 'max', zero_truncated: bool = True,
         partial: bool = False, attack: risk.Attack = 'homogeneity', mechanism: MechanismName = 'geometric',

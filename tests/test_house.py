@@ -225,8 +225,8 @@ def test_only_the_gate_may_know_both_data_and_noise():
 # Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
 # of a secret part, of which nothing is shown.
 LOOKS_AT_CELLS = {
-    "pdprivacy.releases.disclosure_risk",
     "pdprivacy.releases.omission",
+    "pdprivacy.releases.repeated_publications",
     "pdprivacy.releases.sampling",
     "pdprivacy.releases.table_risk",
     "pdprivacy.releases.table_utility",

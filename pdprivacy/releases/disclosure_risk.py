@@ -14,23 +14,22 @@ sanitized frequency distribution".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy import accounting, risk
-from pdprivacy.checks import flag, one_of, whole
+from pdprivacy import risk
+from pdprivacy.checks import one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.examples import Example
 from pdprivacy.metadata import MARK
 from pdprivacy.noise import RandomState, simulator
-from pdprivacy.privacy import Approx, Confidential, Pure, Rational, loss, positive
-from pdprivacy.protection import Protected, ProtectedFrame, find
-from pdprivacy.release.spec import cell_index, check_cells, with_keywords
+from pdprivacy.privacy import Confidential, Rational, positive
+from pdprivacy.protection import Protected
+from pdprivacy.release.spec import cell_index, with_keywords
 from pdprivacy.releases.table_risk import (
     DEFAULTS,
     NOISE,
@@ -46,10 +45,9 @@ from pdprivacy.releases.table_risk import (
     confidential,
     epsilon_range,
     levels_of,
-    unwrapped,
 )
 from pdprivacy.risk.compositions import readings
-from pdprivacy.types import Floats, Integers, Labels
+from pdprivacy.types import Integers, Labels
 
 
 @with_keywords(Noise, NOISE)
@@ -410,180 +408,3 @@ def _most_exposed(
     columns["label"] = pd.Series(likely, dtype=object).to_numpy()
     columns |= {"records": sizes[cells], "share": shares[cells, axes]}
     return pd.DataFrame(columns, index=cells_at(question.by, filled[cells], "homogeneity"))
-
-
-@with_keywords(Measured, DEFAULTS)
-def repeated_risk(
-    protected: Protected,
-    publications: Sequence[Mapping[str, Any]],
-    *,
-    average: risk.Average = "cells",
-    spent: bool = False,
-    progress: bool | None = None,
-    **options: Unpack[Measured],
-) -> pd.DataFrame:
-    """CONFIDENTIAL, for the curator: the disclosure risk of several successive publications.
-
-    publications : mappings with the key ``epsilon`` and, if wanted, ``by`` and ``sensitive`` (by default the
-        columns with these roles, as in `dr_ha`), ``delta`` (by default the keyword of the call) and
-        ``frame``: another protected frame of new records, a cohort of its own (vertical growth); by default
-        this one. Later publications of a cohort may have other or more columns (horizontal growth).
-    overall : per cell, over sensitive columns and over the publications of a cohort so far: the largest risk
-        ("max", the bounded measure) or the sum of risks ("sum", the unbounded one).
-    spent : whether the losses start from what the budget of each frame has spent already.
-    progress : whether to show bars, one per publication, which need tqdm; None: in long calls.
-
-    Each publication is evaluated at the composed loss of all publications so far of its cohort, which
-    is at least what was lost about the columns of this one (footnote 3 of the source). Noise that takes
-    no delta is that of the composed epsilon alone: a delta spent by others is then not counted.
-
-    Returns a DataFrame indexed by "publication": ``cohort``, ``by``, ``sensitive``, ``epsilon``, the ``risk``
-    of the publication, averaged over its own cells, the ``overall`` risk of its cohort, averaged over the
-    non-empty cells of all ``by`` columns so far (in each, a publication counts with the risk of the cell of
-    its own that holds it), ``epsilon_so_far`` and ``delta_so_far``. The overall risk of
-    a cell never falls; the average over cells may, where new columns split cells into unlike numbers of
-    them, and that over records does not.
-
-    Source: Liu, Zhao (2023), section 4.3.
-
-    Raises as `dr_ha`; ParameterError for a frame that shares its budget with another cohort, whose
-    records are not new ones then.
-
-    >>> import pandas as pd
-    >>> from pdprivacy import Column, Domain
-    >>> sex = Column("sex", "category", categories=("f", "m"), role="quasi_identifier")
-    >>> domain = Domain((sex, Column("ill", "boolean", role="sensitive")))
-    >>> frame = pd.DataFrame({"sex": ["f", "f", "m"], "ill": [True, False, True]})
-    >>> private = frame.dp.protect(domain, epsilon=1)
-    >>> twice = [{"by": "sex", "sensitive": "ill", "epsilon": 0.5}] * 2
-    >>> private.dp.repeated_risk(twice)["epsilon_so_far"].tolist()
-    [0.5, 1.0]
-    """
-    check_average(average)
-    flag(spent, "spent")
-    steps = _steps(protected, publications, spent, options)
-    rows, counted = [], {}
-    for step in steps:
-        question = step.question
-        names = [tuple(column.name for column in side) for side in (question.by, question.sensitive)]
-        key = (step.cohort.number, *names)
-        if key not in counted:
-            counted[key] = question.count()
-        cells, sizes = counted[key].risks([step.noise], None, progress)[0], counted[key].sizes
-        step.cohort.past.append((question.by, cells))
-        rows.append(
-            {
-                "cohort": step.cohort.number,
-                "by": ", ".join(str(column.name) for column in question.by),
-                "sensitive": ", ".join(str(column.name) for column in question.sensitive),
-                "epsilon": step.epsilon,
-                "risk": _mean(cells[sizes > 0], sizes[sizes > 0], average),
-                "overall": _overall(step, average),
-                "epsilon_so_far": float(step.so_far.epsilon),
-                "delta_so_far": float(step.so_far.delta),
-            }
-        )
-    frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="publication"))
-    return confidential(frame, "repeated_risk")
-
-
-@dataclass(slots=True, eq=False)
-class _Cohort:
-    """The records of one frame, and what its publications so far have in common.
-
-    ``losses``: of each publication. ``columns``: of all of them. ``past``: for each publication whose risk is
-    known the columns and the risks of their cells (N,).
-    """
-
-    number: int
-    facts: Protected
-    losses: list[Pure | Approx]
-    columns: tuple[Column, ...] = ()
-    past: list[tuple[tuple[Column, ...], Floats]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One publication: its call, the composed loss so far, and all columns of its cohort so far."""
-
-    cohort: _Cohort
-    question: TableRisk
-    epsilon: float
-    so_far: Pure | Approx
-    noise: Any
-    columns: tuple[Column, ...]
-
-
-KEYS = {"by", "sensitive", "epsilon", "delta", "frame"}
-
-
-def _steps(protected: Protected, publications: Any, spent: bool, options: Measured) -> list[_Step]:
-    """All publications, checked before any count is read."""
-    if isinstance(publications, Mapping | str) or not isinstance(publications, Sequence) or not publications:
-        raise ParameterError(
-            "'publications' must be a list of mappings.",
-            Example('repeated_risk([{"by": "region", "sensitive": "health", "epsilon": 0.5}]).'),
-        )
-    cohorts: list[_Cohort] = []
-    steps = []
-    for publication in publications:
-        if not isinstance(publication, Mapping) or not {"epsilon"} <= set(publication) <= KEYS:
-            raise ParameterError(
-                "Each of 'publications' must map 'epsilon', if wanted 'by', 'sensitive', 'delta', 'frame'."
-            )
-        cohort = _cohort(cohorts, _facts(protected, publication.get("frame")), spent)
-        cost = loss(unwrapped(publication["epsilon"]), unwrapped(publication.get("delta", options["delta"])))
-        cohort.losses.append(cost)
-        so_far = accounting.compose(cohort.losses)
-        assert isinstance(so_far, Pure | Approx)
-        # the noise itself is asked for below, at the composed loss
-        question = TableRisk.of(
-            cohort.facts, publication.get("by"), publication.get("sensitive"), "repeated_risk", options
-        )
-        noise = question.noise.at(so_far.epsilon, so_far.delta if question.noise.takes_delta else 0)
-        cohort.columns += tuple(column for column in question.by if column not in cohort.columns)
-        check_cells(cohort.columns, "repeated_risk")
-        steps.append(_Step(cohort, question, float(cost.epsilon), so_far, noise, cohort.columns))
-    return steps
-
-
-def _facts(protected: Protected, frame: Any) -> Protected:
-    if frame is None:
-        return protected
-    if not isinstance(frame, pd.DataFrame | ProtectedFrame):
-        raise ParameterError(f"'frame' must be a protected frame (got {type(frame).__name__}).")
-    return find(frame)
-
-
-def _cohort(cohorts: list[_Cohort], facts: Protected, spent: bool) -> _Cohort:
-    """The cohort of these records; a new one is noted."""
-    for known in cohorts:
-        if known.facts is facts:
-            return known
-        if known.facts.budget == facts.budget:
-            raise ParameterError(
-                "A 'frame' shares its budget with another one, so its records are not new ones.",
-                "protect new records with a budget of their own.",
-            )
-    before = facts.budget.composed if spent else None
-    cohorts.append(_Cohort(len(cohorts) + 1, facts, [] if before is None else [before]))
-    return cohorts[-1]
-
-
-def _mean(risks: Floats, sizes: Integers, average: risk.Average) -> float:
-    return float(np.average(risks, weights=sizes if average == "records" else None))
-
-
-def _overall(step: _Step, average: risk.Average) -> float:
-    """The risk of all publications of the cohort so far, over the finest cells."""
-    sizes = step.question.protected.engine.table(step.columns, "repeated_risk")
-    filled = np.flatnonzero(sizes)
-    codes = np.unravel_index(filled, [column.cells("repeated_risk") for column in step.columns])
-    code_of = dict(zip((column.name for column in step.columns), codes, strict=True))
-    together = np.maximum if step.question.overall == "max" else np.add
-    total = np.zeros(len(filled))
-    for by, risks in step.cohort.past:
-        shape = [column.cells("repeated_risk") for column in by]
-        cells = np.ravel_multi_index(tuple(code_of[column.name] for column in by), shape)
-        total = together(total, risks[cells])
-    return _mean(total, sizes[filled], average)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import risk
+from pdprivacy.accounting import Event
 from pdprivacy.checks import one_of, proportion
 from pdprivacy.distributions import GeneralizedNormal
 from pdprivacy.domain import Column
@@ -22,10 +23,10 @@ from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import MECHANISMS, Calibration
 from pdprivacy.mechanism.support import Bounds
 from pdprivacy.metadata import KEY, MARK
-from pdprivacy.privacy import Confidential, Rational, positive, rational
+from pdprivacy.privacy import Approx, Confidential, Pure, Rational, positive, rational
 from pdprivacy.protection import Protected, declared
 from pdprivacy.release.spec import cell_index, check_cells, columns_of
-from pdprivacy.release.tasks import calibrate, released_by
+from pdprivacy.release.tasks import calibrate, events, released_by
 from pdprivacy.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
@@ -241,6 +242,15 @@ class TableNoise:
         part = self.counts.parts[0]
         (mechanism,) = calibrate((part,), Request(epsilon, **keywords))
         return released_by(mechanism, part, self.options["bounding"])
+
+    def event(self, cost: Pure | Approx) -> Event:
+        """The release of a table at this loss, with its noise where an accounting knows it."""
+        if not self.takes_delta:
+            return Event(cost)
+        keywords: Any = {**self.options, "delta": cost.delta}
+        request, parts = Request(cost.epsilon, **keywords), self.counts.parts
+        ((event, _),) = events(parts, calibrate(parts, request), request)
+        return Event(cost, event.noise)
 
     @property
     def name(self) -> str:
