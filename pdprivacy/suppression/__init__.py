@@ -7,7 +7,11 @@ decides what the whole costs:
 - by a fixed rule: as often the loss as the rule takes neighbours apart (`stable_epsilon`);
 - at random, outliers likelier: more or less, by how much likelier (`outlier_epsilon`, `outlier_target`), with
   probabilities from `outlier_scores` and `keep_probabilities`;
-- anyhow: on small universes, by trying everything (`exact_epsilon`, `exact_delta`, `suppression_bound`).
+- anyhow: on small universes, by trying everything (`exact_epsilon`, `exact_delta`, `suppression_bound`, and
+  `suppression_floor` for what at least one mechanism costs).
+
+`outlier_peak` says where the bound of outlier suppression is tight, and `outlier_search` repeats the
+computation on which its proof rests.
 
 Less loss is not less error: noise shrinks, while the sample errs too, and the sum is mostly larger.
 
@@ -25,9 +29,11 @@ import sys
 
 from pdprivacy.errors import short_public
 from pdprivacy.suppression.amplification import (
+    OutlierPeak,
     outlier_delta,
     outlier_epsilon,
     outlier_floor,
+    outlier_peak,
     outlier_target,
     sampling_epsilon,
     sampling_target,
@@ -49,8 +55,10 @@ from pdprivacy.suppression.enumeration import (
     output_law,
     stability_factor,
     suppression_bound,
+    suppression_floor,
     without_replacement,
 )
+from pdprivacy.suppression.outlier_proof import OutlierSearch, outlier_search
 from pdprivacy.suppression.scores import Distance, keep_probabilities, outlier_scores
 
 __all__ = [
@@ -58,6 +66,8 @@ __all__ = [
     "Distance",
     "Kept",
     "Mechanism",
+    "OutlierPeak",
+    "OutlierSearch",
     "Suppression",
     "SuppressionBound",
     "databases",
@@ -71,7 +81,9 @@ __all__ = [
     "outlier_delta",
     "outlier_epsilon",
     "outlier_floor",
+    "outlier_peak",
     "outlier_scores",
+    "outlier_search",
     "outlier_target",
     "output_law",
     "sampling_epsilon",
@@ -79,6 +91,7 @@ __all__ = [
     "stability_factor",
     "stable_epsilon",
     "suppression_bound",
+    "suppression_floor",
     "without_replacement",
 ]
 

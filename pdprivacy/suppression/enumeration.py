@@ -296,6 +296,45 @@ def suppression_bound(
     return SuppressionBound(math.log(most), slack * slacks)
 
 
+def suppression_floor(
+    universe: Iterable[Hashable],
+    size: int,
+    suppression: Suppression,
+    epsilon: Rational,
+    delta: Rational = 0,
+) -> SuppressionBound:
+    """Return a loss that some mechanism of loss (epsilon, delta) has on what a suppression keeps.
+
+    No bound for all mechanisms is below it. For neighbours ``add_remove`` of at most ``size`` records. It is
+    the loss of Poisson sampling at the largest probability with which a record is kept, so that nothing
+    amplifies more than such sampling. A database that holds the record twice does not count: its neighbour
+    without one of the two holds the other, so that a mechanism cannot tell them apart by this record.
+
+    Source: "The adverse effects of omitting records in differential privacy", Proposition B.8.
+
+    Raises
+    ------
+    ParameterError : as `suppression_bound`.
+
+    >>> import math
+    >>> from pdprivacy.suppression import independent
+    >>> keeps = independent(lambda database: [1 / (1 + len(database))] * len(database))
+    >>> floor = suppression_floor("ab", 3, keeps, epsilon=math.log(3), delta=0.01)
+    >>> round(math.exp(floor.epsilon), 9), round(floor.delta, 9)  # one record alone is kept most often
+    (2.0, 0.005)
+    """
+    level, slack = float(check_epsilon(epsilon)), float(check_delta(delta))
+    if level > LONGEST:
+        raise ParameterError("'epsilon' is too large for floats.", "a smaller epsilon.")
+    function(suppression, "suppression")
+    rate = 0.0
+    for left, right in neighbor_pairs(universe, size):
+        if right[-1] not in left:
+            law = checked_law(suppression(right), "suppression")
+            rate = max(rate, math.fsum(mass for kept, mass in law.items() if len(left) in kept))
+    return SuppressionBound(math.log1p(rate * math.expm1(level)), rate * slack)
+
+
 def stability_factor(
     keeps: Callable[[Database], Sequence[bool]], universe: Iterable[Hashable], size: int
 ) -> int:

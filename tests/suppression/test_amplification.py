@@ -26,7 +26,9 @@ from pdprivacy.suppression import (
     outlier_delta,
     outlier_epsilon,
     outlier_floor,
+    outlier_peak,
     outlier_scores,
+    outlier_search,
     outlier_target,
     output_law,
     sampling_epsilon,
@@ -659,12 +661,83 @@ def test_the_bound_is_met_by_records_far_apart_and_one_between():
     assert met <= float(outlier_epsilon(epsilon, m, M))
 
 
+def slopes(p, epsilon, m, M):
+    """The derivatives of l1 and l2, from their printed forms and not from the cubics of Proposition B.10."""
+    top, gain = math.exp(epsilon), math.expm1(epsilon)
+    mean = p * M + (1 - p) * m
+    first = -gain * (M - m) / (top - gain * mean) + M / m - (1 - m) / (1 - mean)
+    first += (1 - p) * (1 - m) * (M - m) / (1 - mean) ** 2
+    t = (M + m - p * M) / (2 - p)
+    falls = (m - M) / (2 - p) ** 2
+    second = -gain * (M - t + (1 - p) * falls) / (top - gain * (p * M + (1 - p) * t))
+    second += M / m - (1 - t) / (1 - M) - (1 - p) * falls / (1 - M)
+    return first, second
+
+
+def is_tight(epsilon, m, M):
+    """Whether the largest of l1, l2 and l3 is reached at an end of [0, 1], by the slopes there."""
+    p = np.linspace(0, 1, 4001)
+    values = curves(p, epsilon, m, M)
+    known = [(float(values[2]), True)]
+    for curve, start, end in zip(
+        values, slopes(0.0, epsilon, m, M), slopes(1.0, epsilon, m, M), strict=False
+    ):
+        known.append((float(curve.max()), start <= 0 or end >= 0))
+    return max(known)[1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("epsilon", "expected"), [(0.5, 3371), (1.0, 3201), (2.0, 3088)])
+def test_the_bound_is_tight_at_so_many_pairs_of_hundredths(epsilon, expected):
+    """Figure 75; the 99 pairs m = M, which are Poisson sampling, are among them."""
+    pairs = [(i / 100, j / 100) for i in range(1, 100) for j in range(i, 100)]
+    assert len(pairs) == 4950
+    tight = [outlier_peak(epsilon, m, M).tight for m, M in pairs]
+    assert tight == [m == M or is_tight(epsilon, m, M) for m, M in pairs]
+    assert sum(tight) == expected
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_peaks_are_those_of_a_search_and_lie_where_slopes_say(epsilon):
+    for m, M in PAIRS:
+        peak = outlier_peak(epsilon, m, M)
+        assert peak.epsilon == pytest.approx(searched(epsilon, m, M), rel=1e-12)
+        assert peak.epsilon < outlier_epsilon(epsilon, m, M) < peak.epsilon + 3e-7
+        assert peak.tight == is_tight(epsilon, m, M)
+    assert outlier_peak(epsilon, 0.3, 0.3).tight
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_tight_bounds_are_met_by_neighbours_of_theorem_5_3(epsilon):
+    """All records at one place and one far from it, or far apart and one between, for ten million records."""
+    n, kinds = 10**7, set()
+    for m, M in [(0.1, 0.12), (0.2, 0.9), (0.6, 0.7), (0.8, 0.95), (0.01, 0.04), (0.02, 0.04), (0.1, 0.92)]:
+        peak = outlier_peak(epsilon, m, M)
+        far, half = (m + (n - 1) * M) / n, (m + M) / 2
+        copies = np.array([m]), np.array([(n * m + M) / (n + 1), (m + n * M) / (n + 1)])
+        apart = np.array([far]), np.array([(n * far + half) / (n + 1), (m + n * half) / (n + 1)])
+        met = max(exact_copies(*pair, epsilon, n) for pair in (copies, apart))
+        assert met <= peak.epsilon + 1e-9
+        assert peak.tight == (met == pytest.approx(peak.epsilon, rel=1e-5)), (m, M, peak, met)
+        kinds.add((peak.curve, peak.tight, peak.p))
+    assert len(kinds) > 2
+
+
+def exact_copies(left, right, epsilon, n):
+    """As `exact_pair`, of n common records that have the same probabilities."""
+    common, last = right
+    kept, left_out = math.log1p((left[0] - common) / (1 - left[0])), math.log1p((common - left[0]) / left[0])
+    added = math.log(last + math.exp(epsilon) * (1 - last)) + n * max(kept, left_out)
+    removed = -math.log(last + math.exp(-epsilon) * (1 - last)) + n * max(-kept, -left_out)
+    return max(added, removed)
+
+
 BAD_OUTLIER_EPSILONS = [0, -1, 100.5, math.nan, math.inf, "many", True, None, "1e-301"]
 BAD_CHANCES = [0, 1, 0.0099, 0.991, -0.5, math.nan, math.inf, "half", True, False, None]
 
 
 def test_bad_chances_and_losses_are_refused():
-    for call in (outlier_epsilon, outlier_target):
+    for call in (outlier_epsilon, outlier_target, outlier_peak, outlier_search):
         for epsilon in BAD_OUTLIER_EPSILONS:
             with pytest.raises(ParameterError, match="epsilon"):
                 call(epsilon, 0.1, 0.2)

@@ -15,12 +15,15 @@ from pdprivacy.suppression import (
     exact_epsilon,
     hockey_stick,
     independent,
+    keep_probabilities,
     least_epsilon,
     neighbor_pairs,
+    outlier_scores,
     output_law,
     sampling_epsilon,
     stable_epsilon,
     suppression_bound,
+    suppression_floor,
     without_replacement,
 )
 
@@ -254,3 +257,64 @@ def test_arguments_are_checked_when_databases_are_asked_for(enumerated):
     for universe, size in (("", 1), ("aa", 1), ("ab", -1), ("ab", "1"), (3, 1)):
         with pytest.raises(ParameterError):
             enumerated(universe, size)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        independent(lambda database: [0.3] * len(database)),
+        independent(lambda database: [1 / (1 + len(set(database)))] * len(database)),
+        independent(lambda database: [0.2 + 0.1 * ord(record) % 0.7 for record in database]),
+        without_replacement(2),
+    ],
+)
+def test_the_floor_is_the_loss_of_a_mechanism_that_tells_one_record(law):
+    """By enumeration, with the mechanism of the proof of Proposition B.8 for each record."""
+    epsilon, delta = 0.8, 0.02
+    loud, quiet = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)), (1 - delta) / (1 + math.exp(epsilon))
+    floor = suppression_floor("abc", 3, law, epsilon, delta)
+    losses = []
+    for record in "abc":
+
+        def tells(database, record=record):
+            return {0: loud, 1: quiet} if record in database else {0: quiet, 1: loud}
+
+        pairs = [pair for pair in neighbor_pairs("abc", 3) if pair[1][-1] == record and record not in pair[0]]
+        for pair in pairs:
+            first, second = (output_law(database, law, tells) for database in pair)
+            losses += [least_epsilon(first, second, floor.delta), least_epsilon(second, first, floor.delta)]
+    assert max(losses) == pytest.approx(floor.epsilon, rel=1e-12)
+    bound = suppression_bound("abc", 3, law, epsilon, delta)
+    assert floor.epsilon <= bound.epsilon + 1e-12
+    assert floor.delta <= bound.delta + 1e-12
+
+
+def test_a_record_that_is_there_twice_does_not_raise_the_floor():
+    """One of two copies is kept with probability 3/4, which would put the floor above the bound."""
+    half = independent(lambda database: [0.5] * len(database))
+    floor = suppression_floor("a", 2, half, epsilon=1)
+    assert floor.epsilon == pytest.approx(suppression_bound("a", 2, half, epsilon=1).epsilon, rel=1e-12)
+    assert floor.epsilon == pytest.approx(math.log(1 + (math.e - 1) / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(("m", "M"), [(0.1, 0.4), (0.5, 0.9)])
+def test_outlier_suppression_amplifies_no_more_than_sampling_at_one_minus_m(m, M):
+    """Corollary B.13: a record alone, or among copies, is suppressed with probability m."""
+    universe = [0, 4, 10]
+    law = independent(
+        lambda database: (
+            keep_probabilities(outlier_scores(list(database), bounds=(0, 10)), m, M) if database else []
+        )
+    )
+    floor = suppression_floor(universe, 3, law, epsilon=0.7)
+    assert floor.epsilon == pytest.approx(math.log(1 + (1 - m) * math.expm1(0.7)), rel=1e-12)
+    assert floor.epsilon < suppression_bound(universe, 3, law, epsilon=0.7).epsilon
+
+
+def test_floors_refuse_what_cannot_be_computed():
+    keeps = independent(lambda database: [0.5] * len(database))
+    with pytest.raises(ParameterError, match="too large for floats"):
+        suppression_floor("a", 1, keeps, epsilon=701)
+    with pytest.raises(ParameterError, match="epsilon"):
+        suppression_floor("a", 1, keeps, epsilon=0)
+    assert suppression_floor("a", 1, independent(lambda database: [0.0] * len(database)), 1) == (0, 0)
