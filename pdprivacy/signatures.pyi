@@ -16,6 +16,7 @@ from fractions import Fraction
 from pdprivacy import risk
 from pdprivacy.accounting.reports import Method
 from pdprivacy.mechanism import MechanismName
+from pdprivacy.mechanism.exponential import SelectionCalibration
 from pdprivacy.mechanism.exponential import SelectionName
 from pdprivacy.mechanism.exponential import SelectionNoise
 from pdprivacy.mechanism.gaussian import Calibration
@@ -332,13 +333,15 @@ class ProtectedMethods:
     def mode(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        calibration: SelectionCalibration | None = None, releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def mode(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def nunique(
@@ -540,20 +543,22 @@ class ProtectedMethods:
     def top_k(
         self, columns: list[Any] | pd.Index[Any], k: int, *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: SelectionName = 'permute_and_flip',
-        noise: SelectionNoise | None = None, releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        noise: SelectionNoise | None = None, calibration: SelectionCalibration | None = None,
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def top_k(
         self, columns: Hashable, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        calibration: SelectionCalibration | None = None, releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def top_k(
         self, columns: Labels, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def tradeoff(
         self, by: Labels | None = None, sensitive: Labels | None = None,
@@ -1084,13 +1089,15 @@ class BatchMethods:
     def mode(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        calibration: SelectionCalibration | None = None, releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def mode(
         self, columns: Labels, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
@@ -1118,20 +1125,22 @@ class BatchMethods:
     def top_k(
         self, columns: list[Any] | pd.Index[Any], k: int, *, epsilon: Rational, split: Split = None,
         delta: Rational = 0, mechanism: SelectionName = 'permute_and_flip',
-        noise: SelectionNoise | None = None, releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        noise: SelectionNoise | None = None, calibration: SelectionCalibration | None = None,
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def top_k(
         self, columns: Hashable, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        calibration: SelectionCalibration | None = None, releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def top_k(
         self, columns: Labels, k: int, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
 
 class GroupMethods:
@@ -1223,8 +1232,9 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def mode(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,

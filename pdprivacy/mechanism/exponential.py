@@ -28,6 +28,8 @@ from pdprivacy.types import Floats, Integers, settle
 SelectionName: TypeAlias = Literal["permute_and_flip", "exponential", "noisy_max"]
 SelectionNoise: TypeAlias = Literal["laplace", "exponential", "gaussian"]
 
+SelectionCalibration: TypeAlias = Literal["published"]
+
 LARGEST_SCALE = Fraction(10**100)
 MOST_RELEASES = 10_000
 """The largest number of releases that share one loss."""
@@ -360,6 +362,7 @@ class Choosing:
     mechanism : "permute_and_flip", "exponential" or "noisy_max".
     noise : of "noisy_max": "laplace" (None), "gaussian", or "exponential", which is permute-and-flip.
     releases : how many independent selections share the loss.
+    calibration : "published" for the scale 2 sensitivity / epsilon for monotone scores, too, which need half.
 
     Raises
     ------
@@ -374,6 +377,7 @@ class Choosing:
     mechanism: SelectionName
     noise: SelectionNoise | None
     releases: int
+    calibration: SelectionCalibration | None
 
     def __init__(
         self,
@@ -383,7 +387,9 @@ class Choosing:
         mechanism: SelectionName = "permute_and_flip",
         noise: SelectionNoise | None = None,
         releases: int = 1,
+        calibration: SelectionCalibration | None = None,
     ) -> None:
+        one_of(calibration, "calibration", ("published", None))
         one_of(mechanism, "mechanism", ("permute_and_flip", "exponential", "noisy_max"))
         one_of(noise, "noise", ("laplace", "exponential", "gaussian", None))
         if noise is not None and mechanism != "noisy_max":
@@ -393,6 +399,11 @@ class Choosing:
         releases = whole(releases, "releases", 1, MOST_RELEASES)
         if mechanism == "noisy_max" and noise is None:
             noise = "laplace"
+        if calibration is not None and noise in ("laplace", "gaussian"):
+            raise ParameterError(
+                "calibration='published' is for the exponential mechanism and for exponential noise.",
+                'mechanism="exponential", calibration="published".',
+            )
         cost = loss(epsilon, delta)
         if (cost.delta > 0) != (noise == "gaussian"):
             raise ParameterError(
@@ -406,6 +417,7 @@ class Choosing:
             mechanism=mechanism,
             noise=noise,
             releases=releases,
+            calibration=calibration,
         )
 
     @property
@@ -427,7 +439,8 @@ class Choosing:
     @property
     def title(self) -> str:
         """The mechanism as the budget lists it."""
-        return self.mechanism if self.noise is None else f"{self.mechanism}, {self.noise} noise"
+        title = self.mechanism if self.noise is None else f"{self.mechanism}, {self.noise} noise"
+        return title if self.calibration is None else f"{title}, {self.calibration} scale"
 
     @property
     def each(self) -> Pure | Approx:

@@ -266,7 +266,8 @@ def selectors(choices: Sequence[Choice], choosing: Choosing) -> tuple[tuple[Choi
     for choice in choices:
         times = choice.count if isinstance(choice, LabelScores) else 1
         epsilon = share.epsilon * choice.weight / times
-        mechanism = SELECTIONS[choosing.drawn](epsilon, choice.sensitivity, choice.monotone)
+        monotone = choice.monotone and choosing.calibration is None
+        mechanism = SELECTIONS[choosing.drawn](epsilon, choice.sensitivity, monotone)
         mechanisms.append(mechanism)
         event_counts.append((Event(mechanism.loss), times * choosing.releases))
     return tuple(mechanisms), tuple(event_counts)

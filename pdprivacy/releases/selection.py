@@ -14,7 +14,7 @@ from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.exact import EXACT
 from pdprivacy.examples import Example
-from pdprivacy.mechanism.exponential import Choosing, SelectionName, SelectionNoise
+from pdprivacy.mechanism.exponential import Choosing, SelectionCalibration, SelectionName, SelectionNoise
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
@@ -54,6 +54,8 @@ class SelectionOptions(TypedDict, total=False):
         max).
     noise : the noise of "noisy_max": "laplace" (None), "exponential" (the same as "permute_and_flip") or
         "gaussian".
+    calibration : "published" for the scale 2 / epsilon of the sources, a rate of epsilon / 2 for exponential
+        noise, under "add_remove", too, where half of it is enough (None); not for Laplace and Gaussian noise.
     releases : the number of independent releases that share the cost. Several are returned as a DataFrame
         whose (outer) column level "release" numbers them.
     rng : None for real releases; a seed or generator for tests.
@@ -64,6 +66,7 @@ class SelectionOptions(TypedDict, total=False):
     delta: Rational
     mechanism: SelectionName
     noise: SelectionNoise | None
+    calibration: SelectionCalibration | None
     releases: int
     rng: RandomState
     release_id: str | None
@@ -90,7 +93,8 @@ class QuantileOptions(TypedDict, total=False):
 
 ALIKE: dict[str, Any] = {"releases": 1, "rng": None, "release_id": None}
 of_labels = with_keywords(
-    SelectionOptions, {"delta": 0, "mechanism": "permute_and_flip", "noise": None, **ALIKE}
+    SelectionOptions,
+    {"delta": 0, "mechanism": "permute_and_flip", "noise": None, "calibration": None, **ALIKE},
 )
 of_numbers = with_keywords(QuantileOptions, {"delta": 0, "mechanism": "exponential", **ALIKE})
 
@@ -112,7 +116,8 @@ def mode(
     any of them may be released.
 
     The sensitivity of each count is 1. Under "add_remove" all counts move the same way, which needs only half
-    the noise.
+    the noise. ``calibration="published"`` has the whole noise, as "The adverse effects of omitting records in
+    differential privacy", section 3.1, does: it costs epsilon, and may lose only half of it.
 
     ``columns``: a label or a list of labels, with declared cells. ``split``: weights by column for sharing
     ``epsilon``; equal by default. Returns a Series labelled by column.
@@ -430,6 +435,7 @@ def selected(
         mechanism=options["mechanism"],
         noise=options.get("noise"),
         releases=options["releases"],
+        calibration=options.get("calibration"),
     )
     if isinstance(choices[0], Quantile) and choosing.mechanism != "exponential":
         raise ParameterError(

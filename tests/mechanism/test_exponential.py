@@ -238,6 +238,8 @@ def test_selections_in_a_row_share_the_loss_of_one(kind):
         lambda: Choosing(1, "1e-6", mechanism="exponential"),
         lambda: Choosing(1, releases=0),
         lambda: Choosing(1, releases=True),
+        lambda: Choosing(1, calibration="analytic"),
+        lambda: Choosing(1, mechanism="noisy_max", calibration="published"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(make):

@@ -24,7 +24,7 @@ from pdprivacy.errors import (
     UnknownNameError,
 )
 from pdprivacy.statistic import RankGrid
-from tests.support.statistics import accepts, accepts_share
+from tests.support.statistics import accepts, accepts_counts, accepts_share
 
 ROWS = 601
 RNG = np.random.default_rng(5)
@@ -518,3 +518,60 @@ def test_quantiles_nearer_than_a_millionth_are_two_and_equal_ones_are_refused(pr
     for repeated in ([0.5, 0.5], [1 / 3, Fraction(1, 3)]):
         with pytest.raises(ParameterError, match="must not repeat a number"):
             private.dp.quantile("age", repeated, epsilon=1)
+
+
+PUBLISHED = [{"mechanism": "exponential"}, {"mechanism": "noisy_max", "noise": "exponential"}]
+
+
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize("way", PUBLISHED)
+def test_the_published_scale_is_that_of_scores_which_move_either_way(way):
+    """Half the epsilon in the exponent, and noise of rate epsilon / 2, by the laws that the paper prints."""
+    counts, epsilon, times = np.array([5, 3, 2]), 0.8, 400
+    domain = Domain((Column("x", "category", categories=("a", "b", "c")),))
+    frame = pd.DataFrame({"x": np.repeat(["a", "b", "c"], counts)})
+    private = frame.dp.protect(domain, epsilon=10**6)
+    words = {"epsilon": Fraction("0.8") * times, "releases": times, "rng": 4}
+    if "noise" in way:  # the first is the largest, given its noise t, if both others stay below
+        rates = [epsilon / 2, epsilon]
+        t, step = np.linspace(0, 90, 900_001, retstep=True)
+        laws = []
+        for rate in rates:
+            density = rate * np.exp(-rate * t)
+            below = [-np.expm1(-rate * np.maximum(own - counts[:, np.newaxis] + t, 0)) for own in counts]
+            others = [np.prod(np.delete(each, i, axis=0), axis=0) for i, each in enumerate(below)]
+            laws.append(np.array([(density * other).sum() * step for other in others]))
+    else:
+        weights = [np.exp(epsilon * counts / 2), np.exp(epsilon * counts)]
+        laws = [each / each.sum() for each in weights]
+    for calibration, expected, other in [("published", *laws), (None, *laws[::-1])]:
+        released = private.dp.mode("x", calibration=calibration, **way, **words)
+        drawn = [int((released.to_numpy() == label).sum()) for label in "abc"]
+        assert accepts_counts(drawn, expected)
+        assert not accepts_counts(drawn, other)
+        assert released.attrs["dp"]["scale"] == pytest.approx((2 if calibration else 1) / epsilon)
+        assert released.attrs["dp"]["epsilon"] == pytest.approx(epsilon * times)
+    assert private.dp.budget.entries["mechanism"].str.endswith("published scale").tolist() == [True, False]
+
+
+def test_the_published_scale_is_the_least_one_where_records_are_replaced():
+    frame = pd.DataFrame({"x": ["a", "b"] * 5})
+    domain = Domain((Column("x", "category", categories=("a", "b")),))
+    private = frame.dp.protect(domain, epsilon=10, neighbors="replace_one")
+    for way in PUBLISHED:
+        scales = {
+            private.dp.mode("x", epsilon=0.5, calibration=name, **way).attrs["dp"]["scale"]
+            for name in ("published", None)
+        }
+        assert scales == {4.0}
+
+
+@pytest.mark.parametrize(
+    "way", [{"noise": None}, {"noise": "laplace"}, {"noise": "gaussian", "delta": "1e-6"}]
+)
+def test_the_published_scale_is_for_exponential_weights(way):
+    private = protected()
+    with pytest.raises(ParameterError, match="is for the exponential mechanism"):
+        private.dp.mode("rooms", epsilon=0.1, mechanism="noisy_max", calibration="published", **way)
+    with pytest.raises(ParameterError, match="'calibration' must be one of"):
+        private.dp.mode("rooms", epsilon=0.1, calibration="analytic")
