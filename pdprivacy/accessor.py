@@ -484,7 +484,14 @@ class PlanDP(PlanMethods):
     With a number of rows n the error of a mean, proportion, variance or covariance falls as 1 / n:
     their sensitivities do (Liu 2019, Proposition 2).
 
-    ``frame.dp.plot()`` draws it. The arguments, with your guesses, are in ``attrs["dp_plan"]``.
+    Quantiles, medians, minima and maxima are off by ranks, not by a margin in value. Their plans take
+    ``ranks`` in place of ``plus_minus``, and have the index epsilon, column and q, and the columns ``scale``,
+    ``ranks`` (with probability ``level`` the number is within so many ranks; of `min` and `max`, of the
+    ``rank`` from the end, which may be ``cut``), and ``share``, the ranks as a share of ``rows``, which are
+    optional here.
+
+    ``frame.dp.plot()`` draws a plan of margins. The arguments, with your guesses, are in
+    ``attrs["dp_plan"]``.
 
     Raises ParameterError for a private number of rows without ``rows``, and for a ``plus_minus`` that no or
     every epsilon between 1e-6 and 1000 reaches; UnknownNameError for a release that
@@ -499,6 +506,9 @@ class PlanDP(PlanMethods):
     >>> plan = private.dp.plan.mean("age", plus_minus=0.5, rows=1000)
     >>> [epsilon for epsilon, bounding in plan.index], plan["plus_minus"].round(4).tolist()
     ([0.7191], [0.4999])
+    >>> plan = private.dp.plan.median("age", ranks=20)
+    >>> [*plan.index], plan["ranks"].round(4).tolist()
+    ([0.3896], [19.9988])
     """
 
     def __init__(self, facts: Protected) -> None:

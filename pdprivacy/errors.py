@@ -31,6 +31,7 @@ is typed, and named by its type else.
 
     BoundingWarning            bounded counts, whose biases add up in sums (a UserWarning)
     DeclarationWarning         a declaration that may have been read off the data (a UserWarning)
+    IntervalWarning            a regression that will state no intervals (a UserWarning)
     InvalidDataWarning         records may be left out, or numbers clipped (a UserWarning)
     OmissionWarning            records left out for privacy, at a loss (a UserWarning)
 """
@@ -59,6 +60,7 @@ __all__ = [
     "DeclarationError",
     "DeclarationWarning",
     "EngineError",
+    "IntervalWarning",
     "InvalidDataError",
     "InvalidDataWarning",
     "LedgerError",
@@ -252,6 +254,10 @@ class BoundingWarning(UserWarning):
 
 class DeclarationWarning(UserWarning):
     """A declared bound coincides with the data, as if it had been read off it."""
+
+
+class IntervalWarning(UserWarning):
+    """A regression will state no standard errors and intervals; says so before it is charged."""
 
 
 class InvalidDataWarning(UserWarning):

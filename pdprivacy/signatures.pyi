@@ -40,9 +40,10 @@ from pdprivacy.releases.equivalence_classes import Anonymity
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
+from pdprivacy.releases.plan_calls import Levels
 from pdprivacy.releases.planning import Boundings
-from pdprivacy.releases.planning import Levels
 from pdprivacy.releases.planning import Margins
+from pdprivacy.releases.rank_plans import Ranks
 from pdprivacy.releases.repeated_publications import Composition
 from pdprivacy.releases.sampling import Spend
 from pdprivacy.releases.table_risk import Alpha
@@ -776,6 +777,27 @@ class PlanMethods:
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
     ) -> pd.DataFrame: ...
+    def max(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def min(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
+        epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
 
 class BatchMethods:
     def corr(
@@ -1324,4 +1346,15 @@ class GroupPlanMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
+        epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

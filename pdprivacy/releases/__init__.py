@@ -41,7 +41,13 @@ SELECTING = ("clustering", "selection")
 RELEASING = ("covariances", "histograms", "moments", "tables", *SELECTING)
 """The modules whose functions make a release that is executed, and those among them that select."""
 
-PLANNED = tuple(name for module in RELEASING if module not in SELECTING for name in MODULES[module])
+RANKED = ("max", "median", "min", "quantile")
+"""The releases of numbers by their rank."""
+
+PLANNED = (
+    *(name for module in RELEASING if module not in SELECTING for name in MODULES[module]),
+    *RANKED,
+)
 """The releases that can be planned."""
 
 HOMES = {name: module for module, names in MODULES.items() for name in names}

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy import postprocess
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import DeclarationError, ParameterError, got
+from pdprivacy.errors import DeclarationError, IntervalWarning, ParameterError, got, warn
 from pdprivacy.examples import EXAMPLES
 from pdprivacy.expressions import Node, Transform, floats
 from pdprivacy.privacy import Rational, rational
@@ -328,8 +328,10 @@ def ols(
     population, of which the records are an independent sample: they include the sampling error and the noise.
     They assume residuals of equal variance (with ``weights``, a variance in inverse proportion to the
     weights), because the moments do not show another variance. They hold to first order in the noise. The
-    interval is NaN where the noise is too large for that, and where ``unit`` allows a person several records,
-    which are not independent. See docs/regression.md.
+    interval is NaN where the noise is too large for that, with fewer than 10 degrees of freedom, and where
+    ``unit`` allows a person several records, which are not independent. Where public facts tell so, an
+    `pdprivacy.errors.IntervalWarning` says it before the charge; ``plan.ols`` tells the rest for an assumed
+    number of records. See docs/regression.md.
 
     y : the label of the response. X : a label or a list of labels.
     weights : a numeric column with bounds of at least 0, for weighted least squares. Records of weight 0 are
@@ -386,6 +388,8 @@ def ols(
     penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
     weighted = (str(weighing[0].name), largest) if weighing else None
     statistic = LeastSquares(numbers, protected.scope, ranges, penalty, weighted)
+    if statistic.note_beforehand is not None:
+        warn(f"'ols' will state no standard errors and {statistic.note_beforehand}.", IntervalWarning)
     index = pd.Index([INTERCEPT, *(column.name for column in regressors)], tupleize_cols=False)
     return release_of(facts, call, statistic, AnswerLabels(index))
 

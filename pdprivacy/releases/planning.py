@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,23 +13,33 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import releases
-from pdprivacy.checks import proportion, real, whole
+from pdprivacy.checks import proportion, real
 from pdprivacy.domain import Column
 from pdprivacy.errors import (
-    ArgumentError,
     BoundingWarning,
+    IntervalWarning,
     ParameterError,
     short_traceback,
     short_tracebacks,
+    warn,
 )
-from pdprivacy.hints import example_of, unknown, with_hints
+from pdprivacy.hints import unknown, with_hints
 from pdprivacy.metadata import attach_plan, cell_labels
-from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.spec import LEVEL, Drawn, Price, Release
+from pdprivacy.release.spec import LEVEL, Drawn, Release
 from pdprivacy.release.tasks import NoisyNumbers, noiseless
-from pdprivacy.releases import PLANNED
+from pdprivacy.releases import PLANNED, RANKED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
+from pdprivacy.releases.plan_calls import (
+    Levels,
+    alternatives,
+    listed,
+    plan_of,
+    price_of,
+    refuse_drawn,
+    rows_of,
+)
+from pdprivacy.releases.rank_plans import planned_by_rank
 from pdprivacy.releases.required_epsilon import Margin, required_epsilon
 from pdprivacy.request import PROJECT, BoundingName
 from pdprivacy.show.view import View
@@ -46,7 +55,6 @@ else:  # a plan makes them by name
 
 _GROUPS = 'private.dp.plan.groupby("region")'
 
-Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 Margins: TypeAlias = "Margin | Sequence[Margin] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 Boundings: TypeAlias = BoundingName | Sequence[BoundingName | None] | None
 
@@ -56,8 +64,6 @@ SEVERAL = {"agg", "ols"}
 """Releases of several statistics, for which ``at`` is ambiguous."""
 TABLES = {"value_counts", "histogram", "crosstab"}
 MOST = 1e15
-DRAWN = {"rng", "release_id"}
-"""Keywords of releases that plans lack: a plan draws and charges nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,9 @@ class Planned:
         """Return the release of the assumed table without noise, at this loss."""
         fitting = {name: value for name, value in self.options.items() if _fits(name, value, bounding)}
         try:
-            release = self.verb(self.facts, *self.args, epsilon=epsilon, bounding=bounding, **fitting)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", IntervalWarning)  # the plan says it of all its choices
+                release = self.verb(self.facts, *self.args, epsilon=epsilon, bounding=bounding, **fitting)
             return View.of(_assumed(release, self.assumption, self.level))
         except ArithmeticError:
             reason = f"{self.statistic!r} cannot be planned for so few records."
@@ -118,9 +126,15 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         plan = Planned(statistic, verb, facts, args, options, assumption, proportion(level, "level"))
         choices, choose = alternatives(statistic, epsilon, plus_minus)
         errors: dict[tuple[float, str], pd.DataFrame] = {}
+        notes: dict[str, list[str]] = {}
         for choice, kind in product(choices, listed("bounding", bounding)):
             view = plan.reaching(choice, kind) if choose else plan.at(choice, kind)
             errors[view.facts.epsilon, view.facts.bounding or "none"] = _errors(view)
+            if view.facts.regression and (note := view.facts.regression["note"]):
+                notes.setdefault(note, []).append(f"{view.facts.epsilon:g}")
+        for note, losses in notes.items():
+            where = ", ".join(losses)
+            warn(f"'ols' states, at epsilon {where}, no standard errors and {note}.", IntervalWarning)
         table = pd.concat(errors, names=["epsilon", "bounding"]).pipe(_flat).dropna(axis=1, how="all")
         assumed = {"rows": assumption.rows, "at": None if at is None else float(at), "level": plan.level}
         attach_plan(table, view.facts, by=view.by, **assumed)
@@ -129,44 +143,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     return plan_of(method, verb)
 
 
-def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..., pd.DataFrame]:
-    """Return the method with the name and the signature of the release, and with its own keywords."""
-    signature, own = inspect.signature(verb), dict(inspect.signature(method).parameters)
-    parameters = [
-        own.pop(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
-    ]
-    added = [parameter for parameter in own.values() if parameter.kind is parameter.KEYWORD_ONLY]
-    method.__name__ = method.__qualname__ = verb.__name__
-    method.__doc__ = f"Return how far off `{verb.__name__}` would be; see `PlanDP`."
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*parameters, *added], return_annotation="pd.DataFrame"
-    )
-    return method
-
-
-def refuse_drawn(statistic: str, options: Mapping[str, Any]) -> None:
-    """Refuse the keywords of releases that plans lack."""
-    for name in DRAWN & {*options}:
-        raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
-
-
-def alternatives(
-    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus"
-) -> tuple[list[Any], bool]:
-    """Return the losses, or the margins of error in their place, and whether these are margins."""
-    if epsilon is None and margin is None:
-        raise ArgumentError(
-            f"{statistic!r} needs 'epsilon', what the call may cost, or {name!r}, how far off it may be.",
-            example_of(statistic, "private.dp.plan"),
-        )
-    if epsilon is not None and margin is not None:
-        raise ParameterError(f"'epsilon' and {name!r} exclude each other.", "leave one of them out.")
-    return (listed("epsilon", epsilon), False) if margin is None else (listed(name, margin), True)
-
-
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
-    public_records = _rows(facts, rows)
+    public_records = rows_of(facts, rows)
     if at is None:
         return Assumption(public_records)
     if statistic in SEVERAL:
@@ -191,35 +170,6 @@ def _assumed(release: Release[Any], assumption: Assumption, level: float) -> Any
     exact = task.exact([assumption.answer(read) for read in task.reads])
     drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]], level=level)
     return release.publish(release, drawn)[0]
-
-
-def price_of(release: Release[Any]) -> Price:
-    """Return the noise of a release, which is more of a secret part."""
-    cost, secret = release.task.cost, release.facts.secret
-    return release.task.price(cost if secret is None else secret.loss_of_part(cost))
-
-
-def listed(name: str, value: Any) -> list[Any]:
-    """Return the values of an argument that takes one or several."""
-    several = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
-    several = several and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
-    items = list(value) if several else [value]
-    if not items:
-        raise ParameterError(f"{name!r} must not be empty.")
-    return items
-
-
-def _rows(protected: Protected, rows: Any) -> int:
-    """The public number of rows, or the guess of the caller."""
-    public = protected.scope.row_bounds()[1]
-    rows_assumed = public if rows is None else whole(rows, "rows", 1)
-    if public not in (None, rows_assumed):
-        raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
-    if rows_assumed is None:
-        raise ParameterError(
-            "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
-        )
-    return max(rows_assumed, 1)
 
 
 def _fits(name: str, value: Any, bounding: str | None) -> bool:
@@ -376,11 +326,17 @@ def _check(at: float, lower: float, upper: float) -> None:
 
 # ---------------------------------------------------------------- plans by name
 
-PLANS = {name: _planned(name, getattr(releases, name)) for name in PLANNED}
+
+def _plan(name: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
+    """Return the plan of a release."""
+    return planned_by_rank(name, verb) if name in RANKED else _planned(name, verb)
+
+
+PLANS = {name: _plan(name, getattr(releases, name)) for name in PLANNED}
 """The plan of each release by name; see `PlanDP` of the accessor."""
 
-PLANS_BY_GROUP = {name: _planned(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
-"""The plan of each release per key; selections cannot be planned."""
+PLANS_BY_GROUP = {name: _plan(name, verb) for name, verb in VERBS_BY_GROUP.items() if name in PLANNED}
+"""The plan of each release per key; selections of labels cannot be planned."""
 
 
 @short_tracebacks
@@ -411,5 +367,5 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
         return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
 
 
-for _name, _plan in PLANS_BY_GROUP.items():
-    setattr(GroupPlans, _name, short_traceback(with_hints(_plan, _GROUPS)))
+for _name, _planner in PLANS_BY_GROUP.items():
+    setattr(GroupPlans, _name, short_traceback(with_hints(_planner, _GROUPS)))

@@ -71,13 +71,13 @@ def required_epsilon(planned: Callable[[Fraction], Any], margin: Any, name: str 
         raise ParameterError(
             f"No epsilon up to {MOST:,} reaches a margin of error of {text(requested)}: "
             f"there the plan has {text(best)}.",
-            f"a larger {name}, or more rows.",
+            f"a larger {name}, or more rows." if name == "plus_minus" else f"more {name}.",
         )
     if (worst := largest(0)) <= requested:
         raise ParameterError(
             f"Every epsilon from {LEAST:g} on reaches a margin of error of {text(requested)}: "
             f"there the plan has {text(worst)}.",
-            f"a smaller {name}.",
+            f"a smaller {name}." if name == "plus_minus" else f"fewer {name}.",
         )
     missing, reaching = 0, DECADES * PER_DECADE
     while reaching - missing > 1:

@@ -44,6 +44,8 @@ GIVEN = "population, given the regressors"
 
 DEPENDENT = "no interval: records of one unit are not independent"
 
+FEW = f"no interval: so few records leave fewer than {FEWEST} degrees of freedom"
+
 NO_INTERVAL = (
     "no interval: the noise is too large for the moments of the regressors; more records, a larger "
     "epsilon, fewer regressors or narrower bounds help"
@@ -79,6 +81,14 @@ class LeastSquares(Statistic):
     def covariance(self) -> Covariance:
         """The statistic to whose parts noise is added; with weights, its first products are the sums."""
         return Covariance(self.quantities, self.scope, summed=not self.weighted)
+
+    @property
+    def note_beforehand(self) -> str | None:
+        """Why there will be no interval, as far as public facts tell; None where there may be one."""
+        if self.scope.contribution > 1:
+            return DEPENDENT
+        rows = self.scope.row_bounds()[1]
+        return None if rows is None or rows - len(self.ranges) >= FEWEST else FEW
 
     @property
     def parts(self) -> tuple[Part, ...]:

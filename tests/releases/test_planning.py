@@ -1,4 +1,4 @@
-"""Plans tell the errors of releases before anything is read or paid for; `required_epsilon` searches them."""
+"""Plans tell errors before anything is paid for; `plan_calls` checks them, `required_epsilon` searches."""
 
 from __future__ import annotations
 
@@ -412,7 +412,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "rng": (lambda dp: dp.plan.mean("x", epsilon=1, rng=1), "'rng'"),
     "release_id": (lambda dp: dp.plan.mean("x", epsilon=1, release_id="a"), "'release_id'"),
     "releases": (lambda dp: dp.plan.mean("x", epsilon=1, releases=0), "'releases'"),
-    "unknown": (lambda dp: dp.plan.median("x", epsilon=1), "'median'"),
+    "unknown": (lambda dp: dp.plan.mode("g", epsilon=1), "'mode'"),
     "itself": (lambda dp: dp.plan.plan("x", epsilon=1), "'plan'"),
     "epsilon 0": (lambda dp: dp.plan.mean("x", epsilon=[1, 0]), "'epsilon'"),
     "epsilon NaN": (lambda dp: dp.plan.mean("x", epsilon=float("nan")), "'epsilon'"),

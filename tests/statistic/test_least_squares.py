@@ -16,13 +16,21 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain, protection
 from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.errors import DeclarationError, DeclarationWarning, MetadataError, ParameterError
+from pdprivacy.errors import (
+    DeclarationError,
+    DeclarationWarning,
+    IntervalWarning,
+    MetadataError,
+    ParameterError,
+)
 from pdprivacy.mechanism import Laplace
 from pdprivacy.releases.covariances import ols
 from pdprivacy.statistic import LeastSquares, Noisy, Scope, quantity
 from pdprivacy.statistic.confidence import Tail
-from pdprivacy.statistic.least_squares import NOISE_LIMIT
+from pdprivacy.statistic.least_squares import FEWEST, NOISE_LIMIT
 from tests.support.statistics import FALSE_ALARM, accepts_share
+
+pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.IntervalWarning")  # tables of few records
 
 DOMAIN = Domain(
     (
@@ -389,13 +397,30 @@ def test_intervals_of_penalised_coefficients_hold_given_the_regressors():
 def test_several_records_of_a_unit_have_no_interval():
     frame = FRAME.dropna().assign(person=[f"p{row // 2}" for row in range(len(FRAME.dropna()))])
     domain = Domain((*DOMAIN.columns, Column("person", "category", categories=tuple(set(frame["person"])))))
-    several, single = (
-        protected(frame, domain, unit="person", max_rows=most).dp.ols("y", ["x"], epsilon=10**4, rng=1)
-        for most in (2, 1)
-    )
+    private = protected(frame, domain, unit="person", max_rows=2)
+    with pytest.warns(IntervalWarning, match="records of one unit are not independent"):
+        several = private.dp.ols("y", ["x"], epsilon=10**4, rng=1)
+    single = protected(frame, domain, unit="person", max_rows=1).dp.ols("y", ["x"], epsilon=10**4, rng=1)
     assert several.dp.interval()["lower"].isna().all()
     assert "records of one unit are not independent" in several.dp.metadata.regression["note"]
     assert single.dp.interval()["lower"].notna().all()
+
+
+def test_a_missing_interval_is_announced_before_the_charge():
+    """As an error, the announcement leaves the budget as it was."""
+    few, enough = (
+        protected(FRAME.dropna().head(rows), neighbors="replace_one") for rows in (FEWEST + 2, FEWEST + 3)
+    )
+    plan = protected(FRAME).dp.plan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", IntervalWarning)
+        with pytest.raises(IntervalWarning, match="fewer than 10 degrees of freedom"):
+            few.dp.ols("y", ["x", "flag"], epsilon=1)
+        enough.dp.ols("y", ["x", "flag"], epsilon=1)
+        assert plan.ols("y", "x", epsilon=[1, 10], rows=5000)["plus_minus"].notna().all()
+        with pytest.raises(IntervalWarning, match=r"at epsilon 1e-05, 0\.01, no standard errors"):
+            plan.ols("y", "x", epsilon=[1e-5, 0.01, 10], rows=5000)
+    assert few.dp.budget.spent == (0, 0)
 
 
 def test_few_records_have_no_interval():

@@ -25,7 +25,7 @@ import pdprivacy
 from pdprivacy import releases, request
 from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ROW_STEPS
-from pdprivacy.releases import planning, selection, table_risk
+from pdprivacy.releases import planning, rank_plans, selection, table_risk
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
@@ -93,7 +93,10 @@ class Origins:
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 # keywords of a TypedDict are spelled out in the words of its own module
-                sources = (module, *(other.__name__ for other in (planning, request, selection, table_risk)))
+                sources = (
+                    module,
+                    *(other.__name__ for other in (planning, rank_plans, request, selection, table_risk)),
+                )
                 line = next(line for source in sources if (line := imported(node.id, source)) is not None)
                 if self.lines.setdefault(node.id, line) != line:
                     raise ValueError(f"{node.id} is {line!r} and {self.lines[node.id]!r}")

@@ -1,0 +1,86 @@
+"""Calls of plans: their signatures, their arguments, and what a planned release would cost."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.checks import whole
+from pdprivacy.errors import ArgumentError, ParameterError
+from pdprivacy.hints import example_of
+from pdprivacy.privacy import Rational
+from pdprivacy.protection import Protected
+from pdprivacy.release.spec import Price, Release
+
+Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
+
+DRAWN = {"rng", "release_id"}
+"""Keywords of releases that plans lack: a plan draws and charges nothing."""
+
+
+def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..., pd.DataFrame]:
+    """Return the method with the name and the signature of the release, and with its own keywords."""
+    signature, own = inspect.signature(verb), dict(inspect.signature(method).parameters)
+    parameters = [
+        own.pop(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
+    ]
+    added = [parameter for parameter in own.values() if parameter.kind is parameter.KEYWORD_ONLY]
+    method.__name__ = method.__qualname__ = verb.__name__
+    method.__doc__ = f"Return how far off `{verb.__name__}` would be; see `PlanDP`."
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*parameters, *added], return_annotation="pd.DataFrame"
+    )
+    return method
+
+
+def refuse_drawn(statistic: str, options: Mapping[str, Any]) -> None:
+    """Refuse the keywords of releases that plans lack."""
+    for name in DRAWN & {*options}:
+        raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
+
+
+def alternatives(
+    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus"
+) -> tuple[list[Any], bool]:
+    """Return the losses, or the margins of error in their place, and whether these are margins."""
+    if epsilon is None and margin is None:
+        raise ArgumentError(
+            f"{statistic!r} needs 'epsilon', what the call may cost, or {name!r}, how far off it may be.",
+            example_of(statistic, "private.dp.plan"),
+        )
+    if epsilon is not None and margin is not None:
+        raise ParameterError(f"'epsilon' and {name!r} exclude each other.", "leave one of them out.")
+    return (listed("epsilon", epsilon), False) if margin is None else (listed(name, margin), True)
+
+
+def price_of(release: Release[Any]) -> Price:
+    """Return the noise of a release, which is more of a secret part."""
+    cost, secret = release.task.cost, release.facts.secret
+    return release.task.price(cost if secret is None else secret.loss_of_part(cost))
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """Return the values of an argument that takes one or several."""
+    several = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
+    several = several and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
+    items = list(value) if several else [value]
+    if not items:
+        raise ParameterError(f"{name!r} must not be empty.")
+    return items
+
+
+def rows_of(protected: Protected, rows: Any) -> int:
+    """The public number of rows, or the guess of the caller."""
+    public = protected.scope.row_bounds()[1]
+    rows_assumed = public if rows is None else whole(rows, "rows", 1)
+    if public not in (None, rows_assumed):
+        raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
+    if rows_assumed is None:
+        raise ParameterError(
+            "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
+        )
+    return max(rows_assumed, 1)
