@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Hashable, Set
+from collections.abc import Hashable, Iterable, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -74,7 +74,7 @@ def validate(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     count = len(failures)
     raise InvalidDataError(
         f"the data does not meet its schema in {count} {'place' if count == 1 else 'places'} ({named}).",
-        _hint(failures),
+        _hint(failures, domain),
     )
 
 
@@ -103,16 +103,36 @@ _MENDED = {
     "not_nullable": "nullable=True says that cells may be blank",
     "dtype": 'coerce=True converts to the declared dtype, pd.to_numeric(df[column], errors="coerce") text',
     "coerce_dtype": 'a number that may be blank is a float or "Int64"',
-    "isin": "isin lists every label that may occur",
+    "isin": "isin lists every label that may occur, and so do the categories of a dtype",
 }
 
 
-def _hint(failures: _Failures) -> str:
+def _hint(failures: _Failures, domain: Domain) -> str:
     """Return a hint for all failures: fates of faulty records, then a remedy for each check."""
+    blank = next((column for column in domain.columns if _may_be_blank(failures, column)), None)
+    if blank is not None:
+        dtype = "boolean" if blank.kind == "boolean" else "Int64"
+        return (
+            f"NumPy's {'truth values' if blank.kind == 'boolean' else 'integers'} hold no nulls; "
+            f'{blank.name!r}: pa.Column("{dtype}", ..., nullable=True, coerce=True)'
+        )
     checks = {re.sub(r"\(.*", "", text, flags=re.DOTALL) for texts in failures.values() for text in texts}
+    if any("coerce_dtype('category')" in texts for texts in failures.values()):
+        checks = checks - {"coerce_dtype"} | {"isin"}
     if {"not_nullable", "dtype"} <= checks:  # nulls make a column of integers one of doubles
         checks.add("coerce_dtype")
     return "; ".join([_fates(failures), *(remedy for check, remedy in _MENDED.items() if check in checks)])
+
+
+def _may_be_blank(failures: _Failures, column: Column) -> bool:
+    """Return whether a nullable column of integers or truth values has another dtype, as with nulls."""
+    failed = failures.get(column.name, {})
+    return (
+        column.nullable
+        and column.kind in ("integer", "boolean")
+        and column.timeline is None
+        and any(re.fullmatch(r"(?:coerce_)?dtype\('(?:u?int\d+|bool)'\)", text) for text in failed)
+    )
 
 
 def _fates(failures: _Failures) -> str:
@@ -132,7 +152,8 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
     A column whose cells cannot all be coerced is refused: leaving it as it is would let one record
     decide what becomes of the others. A declared column stays as it is where its dtype cannot hold one of
-    its numbers, such as a fraction: `pdprivacy.conform` decides about each of these numbers.
+    its numbers, such as a fraction, or states categories and a cell is none of them: `pdprivacy.conform`
+    decides about each of these cells.
 
     Raises
     ------
@@ -150,10 +171,12 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     coerced = frame.copy(deep=False)
     refused = []
     for name, dtype in _coerced_dtypes(frame, declared).items():
-        cells = _coerced(frame[name], dtype)
+        cells, released = _coerced(frame[name], dtype), "dp" in (declared.columns[name].metadata or {})
+        if cells is None and released and getattr(dtype, "categories", None) is not None:
+            continue  # an undeclared label is a fault of its record
         if cells is None:
             refused.append(name)
-        elif "dp" not in (declared.columns[name].metadata or {}) or not _changes(frame[name], cells):
+        elif not released or not _changes(frame[name], cells):
             coerced[name] = cells
     _refuse_uncoerced(refused, declared)
     return coerced
@@ -367,11 +390,26 @@ def _errors(frame: pd.DataFrame, schema: Any) -> tuple[pd.DataFrame | None, list
             warnings.simplefilter("ignore")
             return schema.validate(frame, lazy=True, inplace=False), [], None
     except SchemaErrors as errors:
-        return None, list(errors.schema_errors), None
+        return None, _once(errors.schema_errors), None
     except SchemaError as error:
         return None, [error], None
     except Exception as error:
         return None, [], f"pandera stopped with {type(error).__name__}"
+
+
+def _once(errors: Iterable[Any]) -> list[Any]:
+    """The errors of pandera without those of dtypes of columns whose coercion failed."""
+    listed = list(errors)
+    coerced = {_column_of(error) for error in listed if str(error.check).startswith("coerce_dtype(")}
+    return [
+        error
+        for error in listed
+        if not str(error.check).startswith("dtype(") or _column_of(error) not in coerced - {None}
+    ]
+
+
+def _column_of(error: Any) -> Hashable:
+    return getattr(error.schema, "name", None)
 
 
 def _record(failures: _Failures, error: Any, frame: pd.DataFrame, schema: Any, domain: Domain) -> None:
@@ -399,8 +437,11 @@ def _mending(error: Any, values: pd.Series[Any], column: Column) -> _Fates:
     drops: _Fates = frozenset(["drop"])
     if isinstance(check, str):
         # nulls and fractions turn a column of integers into doubles; without them it is one of integers again
-        floating = column.kind == "integer" and str(values.dtype) == "float64" and check == "dtype('int64')"
-        return drops if floating or check == "not_nullable" else _NO_FATE
+        floats = column.kind == "integer" and not column.nullable and str(values.dtype) == "float64"
+        floating = floats and check == "dtype('int64')"
+        unseen = check == "coerce_dtype('category')" and column.kind == "category"
+        stated_labels = unseen and column.categories is not None
+        return drops if floating or stated_labels or check == "not_nullable" else _NO_FATE
     if (interval := stated(check)) != LINE:
         if not column.interval.within(interval):
             return _NO_FATE
@@ -428,10 +469,11 @@ def _refuse_duplicates(frame: pd.DataFrame, schema: Any) -> None:
 def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
     """Refuse coercions in which one record decides how others are converted.
 
-    pandas guesses the format of dates from the first of them, and writes whole numbers as text with
-    a decimal point where any of them is null. Numbers made of times count in the unit of the column, which
-    one cell can change; those made of complex numbers lose a part. Truth values made of text are all True,
-    and so is one made of a NaN.
+    pandas guesses the format of dates from the first of them. It writes whole numbers as text with a decimal
+    point where one null made floats of all of them; the text of an integer, and the stated category that a
+    number equals, depend on one cell. Numbers made of times count in the unit of the column, which one cell
+    can change; those made of complex numbers lose a part. Truth values made of text are all True, and so is
+    one made of a NaN.
     """
     from pandera import dtypes
 
@@ -444,7 +486,10 @@ def _refuse_guesses(frame: pd.DataFrame, schema: Any) -> None:
         kind = frame[name].dtype.kind
         timed = dtypes.is_datetime(dtype) or dtypes.is_timedelta(dtype) or str(dtype).startswith("date")
         texts = not (timed or dtypes.is_numeric(dtype) or dtypes.is_bool(dtype))
-        if (timed and kind not in "mM") or (texts and kind in "iufcmM"):
+        guessed = "cmM" if getattr(dtype, "categories", None) is not None else "fcmM"
+        if isinstance(frame[name].dtype, pd.ArrowDtype):  # pandas 2 makes floats of them where one is null
+            guessed = "iufcmM"
+        if (timed and kind not in "mM") or (texts and kind in guessed):
             guesses.append(f"column {name!r} to {dtype}")
         elif not (timed or texts) and (kind in "cmM" or (str(dtype) == "bool" and kind not in "biu")):
             unsuited[name] = pandas_type_name(frame[name].dtype) or "objects"

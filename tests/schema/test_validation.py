@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 import traceback
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -201,7 +202,6 @@ def test_the_schema_is_run_even_where_pandera_is_switched_off():
             "int8",
             marks=pytest.mark.skipif(np.__version__ < "2", reason="numpy 1 wraps numbers around silently"),
         ),
-        (["good", CANARY], Grade),
         ([[NUMBER], {CANARY: 1}], float),
         (["\ud800" + CANARY, "a"], int),
     ],
@@ -257,7 +257,7 @@ def test_only_what_the_schema_coerces_is_coerced():
         (["1 days", CANARY], "timedelta64[ns]"),
         # a null makes whole numbers floating, and "1" becomes "1.0"
         ([1.0, None, NUMBER], str),
-        ([1, NUMBER], "string"),
+        ([1.5, NUMBER], "string"),
     ],
 )
 @pytest.mark.parametrize("run", [coerce, validate])
@@ -368,3 +368,67 @@ def test_a_decimal_of_a_million_digits_is_refused_before_they_are_written(read, 
         with pytest.raises(InvalidDataError, match=f"cannot be coerced .column 'x' to {dtype}"):
             read(frame, pa.DataFrameSchema({"x": column}))
     assert Digits.written == 0
+
+
+# ------------------------------------------------------------------ labels and blanks of real files
+
+ZIP = pd.CategoricalDtype([12345, 23456])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[12345, 23456], pd.array([12345, 23456], dtype="Int64"), pd.array([12345, None], dtype="Int64")],
+    ids=["int64", "Int64", "Int64 with a null"],
+)
+@pytest.mark.parametrize(
+    ("dtype", "checks", "made"),
+    [
+        (ZIP, [], int),
+        (str, [pa.Check.isin(["12345", "23456"])], str),
+        ("category", [pa.Check.isin([12345, 23456])], int),
+    ],
+    ids=["stated categories", "text", "categories"],
+)
+def test_codes_of_labels_are_coerced_cell_by_cell(cells, dtype, checks, made):
+    schema = pa.DataFrameSchema({"zip": pa.Column(dtype, checks, coerce=True, nullable=True, metadata=DP)})
+    coerced = coerce(pd.DataFrame({"zip": cells}), schema)["zip"]
+    kept = [cell for cell in coerced.tolist() if not pd.isna(cell)]
+    assert kept == [made(cell) for cell in list(cells) if not pd.isna(cell)]
+    assert validate(pd.DataFrame({"zip": cells}), schema)["zip"].isna().tolist() == list(pd.isna(list(cells)))
+
+
+@pytest.mark.parametrize("dtype", [pd.CategoricalDtype(["good", "poor"]), Grade])
+def test_an_unstated_category_is_a_fault_of_its_record(dtype):
+    schema = pa.DataFrameSchema({"grade": pa.Column(dtype, nullable=True, coerce=True, metadata=DP)})
+    frame = pd.DataFrame({"grade": ["good", CANARY, None, "poor"]})
+    report = frame.dp.check(schema)
+    assert report[["fault", "records"]].values.tolist() == [["undeclared label", 1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        private = frame.dp.protect(schema, epsilon=1, on_invalid="drop")
+    assert private.dp.quality()["dropped"].tolist() == [1]
+    with pytest.raises(InvalidDataError, match=r"coerce_dtype\('category'\)\)") as caught:
+        frame.dp.protect(schema, epsilon=1)
+    assert 'on_invalid="drop"' in caught.value.hint
+    assert "categories of a dtype" in caught.value.hint
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "dtype", "nullable"),
+    [([31, None, 54], int, "Int64"), ([31, None], "int32", "Int64"), ([True, None, False], bool, "boolean")],
+)
+@pytest.mark.parametrize("on_invalid", ["raise", "drop"])
+def test_a_blank_among_integers_or_truth_values_is_declared_by_a_nullable_dtype(
+    cells, dtype, nullable, on_invalid
+):
+    frame = pd.DataFrame({"x": cells})
+    schema = pa.DataFrameSchema({"x": pa.Column(dtype, nullable=True, metadata=DP)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InvalidDataError) as caught:
+            frame.dp.protect(schema, epsilon=1, on_invalid=on_invalid)
+        assert f'pa.Column("{nullable}", ..., nullable=True, coerce=True)' in caught.value.hint
+        assert "on_invalid" not in caught.value.hint  # which mends nothing here
+        hinted = pa.DataFrameSchema({"x": pa.Column(nullable, nullable=True, coerce=True, metadata=DP)})
+        assert frame.dp.protect(hinted, epsilon=1).dp.quality()["null"].tolist() == [1]
