@@ -488,8 +488,8 @@ class ProtectedMethods:
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
     def sample(
-        self, n: int | None = None, frac: Rational | None = None, *, spend: Spend = 'noise',
-        rng: RandomState = None
+        self, n: int | None = None, frac: Rational | Mapping[Hashable, Rational] | None = None, *,
+        by: Hashable | None = None, spend: Spend = 'noise', rng: RandomState = None
     ) -> ProtectedFrame: ...
     def select(
         self, columns: Labels

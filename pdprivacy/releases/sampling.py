@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import uuid
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,7 +28,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.examples import EXAMPLES
 from pdprivacy.ledger import Budget, Entry
-from pdprivacy.noise import RandomState
+from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.protection import Protected, ProtectedFrame, Step, divide, draw
 from pdprivacy.release.execute import charge, noting_charges
@@ -44,7 +44,7 @@ from pdprivacy.suppression.amplification import (
     check_spread,
     outlier_floor,
 )
-from pdprivacy.types import Floats, Labels, Mask
+from pdprivacy.types import Floats, Integers, Labels, Mask
 
 HUNDREDTH = Fraction(1, 100)
 
@@ -118,8 +118,9 @@ def partition(
 def sample(
     protected: Protected,
     n: int | None = None,
-    frac: Rational | None = None,
+    frac: Rational | Mapping[Hashable, Rational] | None = None,
     *,
+    by: Hashable | None = None,
     spend: Spend = "noise",
     rng: RandomState = None,
 ) -> ProtectedFrame:
@@ -137,7 +138,10 @@ def sample(
     Parameters
     ----------
     n : the number of records, under "replace_one".
-    frac : the share of the records, in (0, 1], under "add_remove".
+    frac : the share of the records, in (0, 1], under "add_remove". With ``by``, a mapping from each declared
+        label of this column to the share of its records (the key None for nulls, where the column may hold
+        them; undeclared values have the least share). The largest share is the rate of the amplification.
+    by : a column with declared labels, which must be that of the record alone: one record per unit.
     spend : how the amplification is used. "noise": a release pays the epsilon it states, and has the
         noise of a larger epsilon: ``ln((e^epsilon - 1 + rate) / rate)``, with ``delta / rate``, for the first
         release. "epsilon": the stated epsilon calibrates the noise, and the release pays less.
@@ -148,11 +152,13 @@ def sample(
 
     Raises
     ------
-    ParameterError : ``n`` or ``frac`` is out of range or does not fit the neighbours, or ``n`` is given where
-        the number of records is private.
+    ParameterError : ``n`` or ``frac`` is out of range or does not fit the neighbours or the labels of ``by``,
+        or ``n`` is given where the number of records is private.
+    DeclarationError : ``by`` has no declared labels.
     BudgetError : a budget whose accounting is not "basic", which cannot count releases of one sample.
 
-    Source: Li, Qardaji, Su (2012), Theorem 1; Balle, Barthe, Gaboardi (2018), Theorems 8 and 9.
+    Source: Li, Qardaji, Su (2012), Theorem 1; Balle, Barthe, Gaboardi (2018), Theorems 8 and 9; shares by
+    label: "The adverse effects of omitting records in differential privacy", Theorem 5.3.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> schema = pa.DataFrameSchema({"member": pa.Column(bool, metadata={"dp": {}})})
@@ -184,7 +190,13 @@ def sample(
         )
     _check_part(protected, "sample")
     law: Amplification
-    if frac is not None:
+    if by is not None or isinstance(frac, Mapping):
+        column, rates = _rates_by_label(protected, frac, by)
+        rate, least = max(rates), min(rates)
+        shares = show(rate) if least == rate else f"{show(least)} to {show(rate)}"
+        law, text, rows = Poisson(rate), f"sample(frac={shares}, by={column.name!r})", None
+        mask = _stratified_coins(protected.engine.codes(column, "sample"), [*rates, least], source)
+    elif frac is not None:
         rate = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
         mask = by_unit(protected, lambda size: noise.coins(size, rate, source))
@@ -292,6 +304,41 @@ def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
     if protected.units is None:
         return throw(len(protected.snapshot))
     return throw(int(protected.units.max(initial=-1)) + 1)[protected.units]
+
+
+def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, list[Fraction]]:
+    """Return the column and the rate of each of its declared cells."""
+    if by is None or not isinstance(frac, Mapping):
+        raise ParameterError(
+            "'by' and a 'frac' that maps its labels to shares go together.",
+            "sample(frac={LABEL: 0.5, OTHER_LABEL: 0.1}, by=COLUMN).",
+        )
+    if protected.units is not None or protected.scope.contribution > 1:
+        raise ParameterError(
+            "Shares by label are for one record per unit: the records of a unit may have several labels.",
+            "sample(frac=0.3).",
+        )
+    columns = columns_of(protected, [by] if isinstance(by, tuple) else by, "sample")
+    if len(columns) != 1:
+        raise ParameterError("'by' must be one column.")
+    cells = [*columns[0].labels("sample"), *([None] if columns[0].nullable else [])]
+    if len(frac) != len(cells) or any(cell not in frac for cell in cells):
+        shares = ", ".join(f"{cell!r}: 0.5" for cell in cells[:3]) + (", ..." if len(cells) > 3 else "")
+        nulls = ", and to None for nulls" if columns[0].nullable else ""
+        raise ParameterError(
+            f"'frac' must give a share to each declared label of column {columns[0].name!r}{nulls}.",
+            f"sample(frac={{{shares}}}, by={by!r}).",
+        )
+    return columns[0], [check_rate(frac[cell], "frac") for cell in cells]
+
+
+def _stratified_coins(codes: Integers, rates: Sequence[Fraction], source: Source) -> Mask:
+    """Return one coin per record, by the rate of its cell; the last rate is that of the cell -1."""
+    kept = np.zeros(len(codes), dtype=bool)
+    for cell, rate in zip([*range(len(rates) - 1), -1], rates, strict=True):
+        members = codes == cell
+        kept[members] = noise.coins(int(members.sum()), rate, source)
+    return kept
 
 
 def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:

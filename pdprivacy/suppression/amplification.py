@@ -571,6 +571,11 @@ class _Sampling:
 class Poisson(_Sampling):
     """Each record (or unit) by a coin of its own, True with probability ``rate``; for "add_remove".
 
+    A coin may also have a probability that the record alone decides, below ``rate``. Proof: the coins of the
+    common records have the same law for both neighbours, so that given these, only the coin of the added
+    record makes a difference, and with probability p the whole has ln(1 + p (e^epsilon - 1)) and p delta,
+    which grow with p; so does `delta_share`.
+
     Source: Li, Qardaji, Su (2012), Theorem 1; `pdprivacy.suppression.sampling_epsilon`.
 
     >>> float(Poisson(Fraction(1, 10)).delta_share(Fraction(0)))

@@ -36,11 +36,14 @@ from pdprivacy.errors import (
     OmissionWarning,
     ParameterError,
 )
+from pdprivacy.releases import sampling
 from pdprivacy.releases.sampling import Secret
 from pdprivacy.suppression import (
     independent,
     keep_probabilities,
     outlier_scores,
+    suppression_bound,
+    suppression_floor,
     without_replacement,
 )
 from pdprivacy.suppression.amplification import Outliers, Poisson, WithoutReplacement
@@ -479,6 +482,42 @@ def test_a_sample_holds_records_at_its_rate_and_marks_what_can_be_repeated():
     assert exact.dp.mean("age", epsilon=1).dp.metadata.rows == 100
 
 
+def test_each_label_is_sampled_at_its_share():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"age": rng.integers(1, 100, 30_000), "sex": rng.choice(["f", "m", None], 30_000)})
+    columns = {
+        "age": AGE.columns["age"],
+        "sex": pa.Column(str, pa.Check.isin(["f", "m"]), nullable=True, metadata={"dp": {}}),
+    }
+    whole = frame.dp.protect(pa.DataFrameSchema(columns), epsilon=100)
+    part = records_of(whole.dp.sample(frac={"f": 0.5, "m": "1/3", None: 0.9}, by="sex", rng=8))
+    for label, share in (("f", 0.5), ("m", 1 / 3), (None, 0.9)):
+        members = [int((each["sex"].isna() if label is None else each["sex"] == label).sum())
+                   for each in (part, frame)]  # fmt: skip
+        assert accepts_share(*members, share)
+        assert not accepts_share(*members, share + 0.1)
+    undeclared = sampling._stratified_coins(np.full(9000, -1), [Fraction(1), Fraction(1, 4)], noise.source(1))
+    assert accepts_share(int(undeclared.sum()), 9000, 0.25)
+
+
+SHARES = {"f": 0.2, "m": 0.6}
+
+
+def test_shares_by_label_cost_what_the_largest_of_them_does():
+    """By enumeration of all small tables: the bound of Theorem 5.3, and a mechanism that meets it."""
+    law = independent(lambda database: [SHARES[label] for label in database])
+    epsilon, delta = 0.9, 0.01
+    largest = math.log1p(0.6 * math.expm1(epsilon))
+    bound = suppression_bound("fm", 3, law, epsilon, delta)
+    assert bound == pytest.approx((largest, 0.006), rel=1e-12)
+    assert suppression_floor("fm", 3, law, epsilon, delta) == pytest.approx((largest, 0.006), rel=1e-12)
+    frame = private(2000, epsilon=10)
+    part = frame.dp.sample(frac=SHARES, by="sex", spend="epsilon")
+    part.dp.mean("age", epsilon=epsilon)
+    assert frame.dp.budget.spent[0] == pytest.approx(largest, rel=1e-12)
+    assert part.dp.lineage["step"].tolist() == ["sample(frac=0.2 to 0.6, by='sex')"]
+
+
 def test_units_are_sampled_with_all_their_records():
     frame = private(2000, unit="who", max_rows=2)
     part = frame.dp.sample(frac=0.4, rng=9)
@@ -547,6 +586,18 @@ REPLACE = {"neighbors": "replace_one"}
         (ADD, lambda dp: dp.sample(frac=-1)),
         (ADD, lambda dp: dp.sample(frac=float("nan"))),
         (ADD, lambda dp: dp.sample(frac=0.5, spend="both")),
+        (ADD, lambda dp: dp.sample(frac=0.5, by="sex")),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5, "m": 0.1})),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5}, by="sex")),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5, "m": 0.1, None: 1}, by="sex")),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5, "x": 0.1}, by="sex")),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5, "m": 0}, by="sex")),
+        (ADD, lambda dp: dp.sample(frac={"f": 0.5, "m": 1}, by=["sex", "age"])),
+        (ADD, lambda dp: dp.sample(n=3, by="sex")),
+        (ADD, lambda dp: dp.sample(by="sex")),
+        (REPLACE, lambda dp: dp.sample(frac={"f": 0.5, "m": 0.1}, by="sex")),
+        (REPLACE, lambda dp: dp.sample(n=3, by="sex")),
+        (ADD | {"unit": "who", "max_rows": 2}, lambda dp: dp.sample(frac={"f": 0.5, "m": 0.1}, by="sex")),
         (REPLACE, lambda dp: dp.sample(frac=0.5)),
         (REPLACE, lambda dp: dp.sample(n=0)),
         (REPLACE, lambda dp: dp.sample(n=401)),
