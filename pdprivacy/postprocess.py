@@ -9,7 +9,8 @@ Conventions of this page, which the docstrings do not repeat:
 
 - Arrays of integers or floats of any shape go in; a new array comes out, floats
   as float64. The input is never changed. Booleans, objects and text are refused.
-- ``total`` is a public number, at least 0.
+- ``total`` is a public or released number, at least 0. With ``axis`` it may be an array, one number for each
+  sum: counts that were released before, for example, of which these cells are parts.
 - ``axis`` is the axis that is summed, as in numpy: None for one total of the
   whole array, 1 for a table each of whose rows sums to ``total``, 0 for one each
   of whose columns does.
@@ -31,7 +32,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +93,20 @@ def _total(total: Rational) -> Fraction:
     if not 0 <= number <= HUGE:
         raise ParameterError(f"'total' must be from 0 to {HUGE:g} (got {got(total)}).")
     return number
+
+
+def _totals(
+    total: Rational | npt.ArrayLike, lines: Floats, shape: tuple[int, ...], axis: int | None
+) -> Floats:
+    """The total of each line, (N, 1)."""
+    if isinstance(total, str) or (not isinstance(total, Sequence) and getattr(total, "ndim", 0) == 0):
+        return np.full((len(lines), 1), float(_total(cast("Rational", total))))
+    goals = _numbers(cast("npt.ArrayLike", total), "total").astype(np.float64)
+    if axis is None or goals.shape != tuple(np.delete(shape, axis)):
+        raise ParameterError("'total' must be a number, or hold one number for each sum along 'axis'.")
+    if (goals < 0).any():
+        raise ParameterError("'total' must hold no negative numbers.", "nonnegative(total)")
+    return goals.reshape(-1, 1)
 
 
 def _lines(array: Numbers, axis: int | None) -> Floats:
@@ -186,7 +201,7 @@ def integers(values: npt.ArrayLike, total: Rational | None = None) -> Integers:
     return result
 
 
-def rescale(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
+def rescale(values: npt.ArrayLike, total: Rational | npt.ArrayLike = 1.0, axis: int | None = None) -> Floats:
     """Set negative values to zero, and scale the others by one factor so that they sum to ``total``.
 
     Ratios of positive cells are kept. If no value is positive, the total is
@@ -199,17 +214,17 @@ def rescale(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = Non
     array([0.75, 0.  , 0.25])
     """
     array = _numbers(values)
-    goal = float(_total(total))
     lines = _lines(array, axis)
+    goals = _totals(total, lines, array.shape, axis)
     positive = np.where(lines > 0, lines, 0.0)
     sums = positive.sum(axis=1, keepdims=True)
     empty = sums == 0
     # Divided first: a cell is at most the sum, so the result is at most the total.
     shares = np.where(empty, 1 / lines.shape[1], positive / np.where(empty, 1.0, sums))
-    return _back(shares * goal, array.shape, axis)
+    return _back(shares * goals, array.shape, axis)
 
 
-def simplex(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None) -> Floats:
+def simplex(values: npt.ArrayLike, total: Rational | npt.ArrayLike = 1.0, axis: int | None = None) -> Floats:
     """Return the nearest point, in Euclidean distance, without negative cells and with the sum ``total``.
 
     One number is subtracted from every cell and negative results become zero.
@@ -221,28 +236,39 @@ def simplex(values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = Non
     >>> from pdprivacy import postprocess
     >>> postprocess.simplex([0.75, -0.25, 0.5])
     array([0.625, 0.   , 0.375])
+    >>> postprocess.simplex([[2.5, -1.5], [4.0, 3.0]], total=[2, 6], axis=1)
+    array([[2. , 0. ],
+           [3.5, 2.5]])
     """
     array = _numbers(values)
-    goal = float(_total(total))
     lines = _lines(array, axis)
-    if goal == 0:
-        return np.zeros(array.shape)
+    goals = _totals(total, lines, array.shape, axis)
+    if (empty := goals == 0).any():  # the others, and zeros where nothing is left to share
+        result = np.zeros(lines.shape)
+        others = ~empty[:, 0]
+        if others.any():
+            result[others] = simplex(lines[others], goals[others, 0], axis=1)
+        return _back(result, array.shape, axis)
     # The threshold is at least the largest value less the total, so cells below that are zero
     # wherever they lie: raised to it, they cannot drown the others in rounding.
-    shifted = np.maximum(lines - lines.max(axis=1, keepdims=True), -goal)
+    shifted = np.maximum(lines - lines.max(axis=1, keepdims=True), -goals)
     falling = np.sort(shifted, axis=1)[:, ::-1]
-    sums = np.cumsum(falling, axis=1) - goal
+    sums = np.cumsum(falling, axis=1) - goals
     kept = np.count_nonzero(falling * np.arange(1, lines.shape[1] + 1) > sums, axis=1, keepdims=True)
     threshold = np.take_along_axis(sums, kept - 1, axis=1) / kept
     for _ in range(2):  # Newton steps, which take out the rounding of the cumulative sums
         result = np.maximum(shifted - threshold, 0.0)
         support = np.maximum(np.count_nonzero(result, axis=1, keepdims=True), 1)
-        threshold = threshold + (result.sum(axis=1, keepdims=True) - goal) / support
-    return _back(np.clip(shifted - threshold, 0.0, goal), array.shape, axis)
+        threshold = threshold + (result.sum(axis=1, keepdims=True) - goals) / support
+    return _back(np.clip(shifted - threshold, 0.0, goals), array.shape, axis)
 
 
 def all_but_one(
-    values: npt.ArrayLike, total: Rational = 1.0, axis: int | None = None, *, bounded: bool = True
+    values: npt.ArrayLike,
+    total: Rational | npt.ArrayLike = 1.0,
+    axis: int | None = None,
+    *,
+    bounded: bool = True,
 ) -> Floats:
     """Keep every cell but the last, and set the last one to the rest of ``total``.
 
@@ -275,16 +301,16 @@ def all_but_one(
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "iuf":
         raise ParameterError("'values' must be an array of numbers.")
-    goal = float(_total(total))
     flag(bounded, "bounded")
     lines = _lines(array, axis)
+    goals = _totals(total, lines, array.shape, axis)
     others = _numbers(lines[:, :-1])
     if not bounded:
-        return _back(np.column_stack([others, goal - others.sum(axis=1)]), array.shape, axis)
+        return _back(np.append(others, goals - others.sum(axis=1, keepdims=True), axis=1), array.shape, axis)
     others = np.maximum(others, 0.0)
     used = np.cumsum(others, axis=1)
-    left = np.maximum(goal - np.pad(used, ((0, 0), (1, 0))), 0.0)
-    result = np.append(np.where(used <= goal, others, left[:, :-1]), left[:, -1:], axis=1)
+    left = np.maximum(goals - np.pad(used, ((0, 0), (1, 0))), 0.0)
+    result = np.append(np.where(used <= goals, others, left[:, :-1]), left[:, -1:], axis=1)
     return _back(result, array.shape, axis)
 
 

@@ -246,6 +246,44 @@ def test_along_an_axis_each_line_is_closed_by_itself(closed, table, total, posit
     assert (whole.ravel() == closed(table.ravel(), total)).all()
 
 
+@pytest.mark.parametrize("closed", CLOSED)
+def test_each_line_may_have_a_total_of_its_own(closed):
+    rng = np.random.default_rng(8)
+    for shape, axis in itertools.product([(1, 1), (4, 3), (2, 3, 4)], [0, 1, -1]):
+        table = rng.normal(scale=5, size=shape)
+        others = tuple(np.delete(shape, axis))
+        totals = rng.choice([0.0, 0.5, 3.0, 40.0], others)
+        result = closed(table, totals, axis=axis)
+        assert result.shape == shape
+        lines, closed_lines = (np.moveaxis(array, axis, -1) for array in (table, result))
+        for where in np.ndindex(others):
+            expected = closed(lines[where], totals[where])
+            np.testing.assert_allclose(closed_lines[where], expected, rtol=1e-14, atol=1e-14)
+
+
+def test_children_add_up_to_the_parents_that_were_released_before():
+    """Noisy counts of two labels, projected onto the noisy counts of their cells.
+
+    By a general optimiser, cell by cell; and with more noise in the children than in the parents, which is
+    what a later and finer table has, they come nearer to the truth in all.
+    """
+    rng = np.random.default_rng(4)
+    truth = rng.poisson(6, size=(400, 3))
+    parents = postprocess.nonnegative(truth.sum(axis=1) + rng.laplace(scale=1, size=400))
+    noisy = truth + rng.laplace(scale=3, size=truth.shape)
+    children = postprocess.simplex(noisy, parents, axis=1)
+    np.testing.assert_allclose(children.sum(axis=1), parents, rtol=1e-12)
+    assert children.min() >= 0
+    assert ((children - truth) ** 2).sum() < 0.8 * ((noisy - truth) ** 2).sum()
+    for cell in range(0, 400, 40):
+        best = optimize.minimize(
+            lambda x, cell=cell: ((x - noisy[cell]) ** 2).sum(), np.full(3, parents[cell] / 3),
+            bounds=[(0, None)] * 3, method="SLSQP", options={"ftol": 1e-14},
+            constraints={"type": "eq", "fun": lambda x, cell=cell: x.sum() - parents[cell]},
+        ).x  # fmt: skip
+        np.testing.assert_allclose(children[cell], best, atol=1e-5)
+
+
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("closed", CLOSED)
 @given(line=LINES, total=TOTALS)
@@ -797,6 +835,11 @@ REFUSED = {
     "simplex, no cells": lambda: postprocess.simplex(np.ones((2, 0)), 1, axis=1),
     "all_but_one, nan": lambda: postprocess.all_but_one([math.nan, SECRET]),
     "all_but_one, negative total": lambda: postprocess.all_but_one([SECRET], -1),
+    "rescale, totals without an axis": lambda: postprocess.rescale([SECRET], [SECRET]),
+    "simplex, too many totals": lambda: postprocess.simplex([[1.0, 2.0]], [SECRET] * 2, axis=1),
+    "simplex, totals of the other axis": lambda: postprocess.simplex(np.ones((2, 3)), [SECRET] * 2, axis=0),
+    "simplex, a negative total": lambda: postprocess.simplex([[1.0, 2.0]], [-SECRET], axis=1),
+    "all_but_one, totals of text": lambda: postprocess.all_but_one([[SECRET]], ["a"], axis=1),
     "all_but_one, bounded": lambda: postprocess.all_but_one([SECRET], 1, bounded=1),
     "equality_bounds, order": lambda: postprocess.equality_bounds((1, 0), (0, 1), 1),
     "equality_bounds, not met": lambda: postprocess.equality_bounds((0, 1), (0, 1), 3),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from pdprivacy import Column, Domain
+from pdprivacy import Column, Domain, postprocess
 from pdprivacy.errors import ParameterError
 from pdprivacy.mechanism import gaussian_delta, noise_multiplier
 
@@ -124,3 +124,24 @@ def test_accountings_that_do_not_fit_are_refused(dp, case):
     options, message = REFUSED[case]
     with pytest.raises(ParameterError, match=message):
         repeated(dp, 1, 0.01, **options)
+
+
+def test_the_risk_of_children_that_add_up_to_released_parents_is_simulated():
+    """Three records of one label, and 3 released for their cell: all pairs of noises of up to 300.
+
+    Projected onto a sum of 3, the second of the counts 3 + e and f is (f - e) / 2, within 0 and 3. The label
+    shows alone where that is below one half. False alarms: below 1e-5.
+    """
+    three = pd.DataFrame({"sex": ["f"] * 3, "ill": [True] * 3}).dp.protect(DOMAIN, epsilon=1)
+    parents, draws = [3, 0], 2000
+    simulated = three.dp.dr_ha(
+        epsilon=0.1, method="monte_carlo", draws=draws, rng=3,
+        postprocess=lambda noisy: postprocess.simplex(noisy, parents, axis=1),
+    )  # fmt: skip
+    e = np.arange(-300, 301)
+    law = np.exp(-0.1 * np.abs(e)) * math.tanh(0.05)
+    other = np.clip((e[np.newaxis, :] - e[:, np.newaxis]) / 2, 0, 3)  # e by rows, f by columns
+    exact = float((law[:, np.newaxis] * law * ((other < 0.5) & (3 - other >= 0.5))).sum())
+    assert abs(simulated["risk"].iloc[0] - exact) <= 4.5 * math.sqrt(exact * (1 - exact) / draws)
+    free = float(law[e >= -2].sum() * law[e <= 0].sum())  # without the sum
+    assert abs(free - exact) > 9 * math.sqrt(exact * (1 - exact) / draws)
