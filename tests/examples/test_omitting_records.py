@@ -63,6 +63,7 @@ def runs(tmp_path_factory, study):
     commands = {
         "default": ["--repetitions", "2", "--pictures", "made"],
         "files": [str(files), "--repetitions", "2", "--only", "mean", "kmeans", "suppression"],
+        "gallery": [str(files), "--repetitions", "2", "--only", "gallery"],
     }
     outputs = {}
     for name, arguments in commands.items():
@@ -126,6 +127,29 @@ def test_files_of_the_papers_data_are_found_and_what_is_left_out_is_not_run(runs
     assert any("6 columns of 300 records: DPLloyd" in title for title in headings)
     assert not any("mode by" in title and "suppression" not in title for title in headings)
     assert not any("k-median" in title or "epsilon of the whole" in title for title in headings)
+
+
+def test_the_gallery_has_all_columns_noises_and_clusterings_twice(runs):
+    """Means of four columns by two noises, modes of two columns by four, and both clusterings."""
+    headings = titles(runs["gallery"][1])
+    assert len(headings) == 2 * (4 * 2 + 2 * 4 + 2) == len(set(headings))
+    for alike in ("same guarantee", "same noise"):
+        own = [title for title in headings if title.startswith(f"CONFIDENTIAL: {alike}: ")]
+        assert len(own) == 18
+        assert sum("k-median" in title for title in own) == 1
+        assert sum("census" in title and "mode" in title for title in own) == 0
+    output = runs["gallery"][1]
+    first, other = (output.split(f"{alike}: adult, age: NoisyAverage, Laplace")[1] for alike in
+                    ("same guarantee", "same noise"))  # fmt: skip
+    assert " - " in first.split("worse")[0]  # the choice alone costs more than a guarantee of 0.25
+    assert " - " not in other.split("worse")[0]
+
+
+def test_the_contour_says_where_the_bound_is_tight(runs):
+    """Of 19 x 20 / 2 pairs; the 19 with m = M are tight at every epsilon."""
+    numbers = re.findall(r"tight, by Proposition B.12, at (\d+) of 190 pairs", runs["default"][1])
+    assert len(numbers) == 3
+    assert all(19 < int(number) < 190 for number in numbers)
 
 
 def test_a_picture_is_written_of_each(runs):
