@@ -35,10 +35,10 @@ from pdprivacy.statistic import Part, Statistic, TreeCells
 from pdprivacy.types import Floats, Integers
 
 MOST_WORK = 10**9
-"""Multiply-adds spent on the risk of sensitive columns by quasi-identifiers: about a second."""
+"""Multiply-adds spent on the risk of one sensitive column by quasi-identifiers: about a second."""
 
-LITTLE_WORK, WORK_BY_CELL = 3 * 10**7, 300
-"""Multiply-adds spent on the risk of other counts: about 30 ms, and for each cell as long as its release."""
+LITTLE_WORK, WORK_BY_CELL = 6 * 10**7, 200
+"""Multiply-adds spent on the risk of other counts: about 50 ms, and for each cell as long as its release."""
 
 MOST_RECORDS = 10**10
 """The largest number of records whose risk is estimated; a table of people has no more."""
@@ -84,6 +84,7 @@ class CountRisk:
             if column.role == "sensitive" and size > 1
         ]
         plain = call.statistic == "crosstab" and roles == {"quasi_identifier", "sensitive"}
+        plain = plain and len(several) == 1
         most = MOST_WORK if plain else LITTLE_WORK + WORK_BY_CELL * math.prod(sizes)
         return cls(facts, call, tuple(columns), tuple(several), statistic, tuple(dict.fromkeys(parts)), most)
 
@@ -127,7 +128,8 @@ class CountRisk:
 
         The first risk is that of the release, the second one has the noise of the total loss so far.
         """
-        estimates, work, in_tree = [], 0, isinstance(self.statistic, TreeCells)
+        columns: list[list[ReadCounts]] = []
+        work, in_tree = 0, isinstance(self.statistic, TreeCells)
         try:
             for part in self.parts:
                 values = [result.answer if in_tree else result.noisy[part] for result in results]
@@ -136,15 +138,20 @@ class CountRisk:
                 if not 0 < total <= MOST_RECORDS:
                     return "The counts are too large." if total else "No count is positive."
                 for reads in self._tables(counts, self._noises(results, part, entry)):
-                    work += sum(read.work for read in reads)
-                    if work > self.most_work:
+                    columns.append(reads)
+                    work += sum(read.work(noisy=False) for read in reads)
+                    if work > self.most_work and self._takes_long(columns):
                         return "The estimate for so large a table takes longer than its release."
-                    estimates.append(np.max([read.risks() for read in reads], axis=0)[:, [0, -1]])
+            estimates = [np.max([read.risks() for read in reads], axis=0)[:, [0, -1]] for reads in columns]
         except (PrivacyError, ArithmeticError, MemoryError):
             return "The estimate failed."
         by_part = np.reshape(estimates, (len(self.parts), len(self.sensitive), 2, 2))
         by_cells, by_records = np.moveaxis(by_part.max(axis=0), 1, 0)
         return by_cells, by_records
+
+    def _takes_long(self, columns: Sequence[Sequence[ReadCounts]]) -> bool:
+        """Return whether the work exceeds its limit without the cells whose risk is negligible."""
+        return sum(read.work(noisy=True) for reads in columns for read in reads) > self.most_work
 
     def _noises(self, results: Sequence[Result], part: int, entry: Entry | None) -> list[CountNoise]:
         """Return the noise of a count of the release, and that of the total loss so far where it is known."""
@@ -239,10 +246,11 @@ class ReadCounts:
     cells: risk.Cells | JointCells
     noises: Sequence[HasCdf]
 
-    @property
-    def work(self) -> int:
-        """The work of the estimate, in multiply-adds."""
-        return self.cells.cost() if isinstance(self.cells, JointCells) else risk.expected_cost(self.cells)
+    def work(self, *, noisy: bool) -> int:
+        """Return the work in multiply-adds; with ``noisy``, without cells whose risk is negligible."""
+        if isinstance(self.cells, JointCells):
+            return self.cells.cost(readings(self.noises)[0] if noisy else ())
+        return risk.expected_cost(self.cells, self.noises if noisy else None)
 
     def risks(self) -> Floats:
         """Return the expected risk of each noise, by cells and by records: (2, noises)."""

@@ -48,13 +48,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy import fft
 from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.risk.compositions import NEGLIGIBLE, SMALL, Cells, Reading
+from pdprivacy.risk.compositions import readings as readings_of
 from pdprivacy.risk.likelihood import Sizes
 from pdprivacy.types import Floats, Integers
 
@@ -117,24 +118,74 @@ def expected(
         yield rows, np.concatenate(risks)
 
 
-def expected_cost(counts: ArrayLike | Cells) -> int:
+def expected_cost(counts: ArrayLike | Cells, mechanism: Any = None) -> int:
     """Return an estimate of the work of the expected risk for one noise, in multiply-adds (1e9 a second).
 
-    The work grows with the number of distinct mixed compositions and the root of their sizes. Raises the
-    errors of `Cells.of`.
+    The work grows with the number of distinct mixed compositions and the root of their sizes. ``mechanism``:
+    the noise, or a list of noises; compositions that none of them can make homogeneous take almost no work.
+    Raises the errors of `Cells.of`.
 
-    >>> from pdprivacy.risk import expected_cost
+    >>> from pdprivacy.risk import NoNoise, expected_cost
     >>> expected_cost([[2, 1, 1], [1, 2, 1]]) < 1e5
+    True
+    >>> expected_cost([[900, 700], [800, 700]], NoNoise()) < expected_cost([[900, 700], [800, 700]])
     True
     """
     cells = Cells.of(counts)
-    labels = cells.compositions.shape[1]
+    noises = [] if mechanism is None else readings_of(mechanism)[0]
+    values, positions = np.unique(cells.compositions, return_inverse=True)
+    positions = positions.reshape(cells.compositions.shape)
+    shown = np.zeros(len(positions), dtype=bool)
+    shown[visible(positions, hidden_at_most(values, noises), cells.sizes)] = True
     cost = 0
     for rows, period in _blocks(cells):
         compositions = cells.compositions[rows]
-        masses = len(np.unique(compositions)) * Series.width(int(compositions.max()))
-        cost += OVERHEAD + EACH * len(rows) * labels * period + 50 * masses
+        cost += work(np.unique(compositions), compositions[shown[rows]].size, period, noises)
     return cost
+
+
+def work(counts: Integers, labels: int, period: int, noises: Sequence[Reading]) -> int:
+    """Return an estimate of the work for a block of compositions.
+
+    ``counts``: the distinct counts. ``labels``: the number of labels of all compositions whose risk is not
+    negligible.
+    """
+    width = Series.width(int(counts.max()))
+    if noises:
+        width = min(width, max(noise.reach(width) for noise in noises))
+    return OVERHEAD + EACH * period * labels + 50 * len(counts) * width
+
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""The parts of a rate at which its mass is split to bound what is hidden."""
+
+
+def hidden_at_most(rates: Integers, noises: Sequence[Reading]) -> Floats:
+    """Return the largest mass (D,) of Poisson counts that reads as empty, at most; 1 without noises.
+
+    Counts up to a share s of the rate m have a mass of at most exp(-m (1 - s + s log s)) by Chernoff's
+    bound. Larger counts read as empty no more often than the least of them.
+    """
+    least = np.ones(len(rates))
+    for share in SHARES if noises else ():
+        below = np.exp(-rates * (1 - share + share * math.log(share)))
+        split = np.ceil(rates * share).astype(np.int64)
+        empty = np.max([noise.empty(split) for noise in noises], axis=0)
+        least = np.minimum(least, below + empty)
+    return least
+
+
+def visible(positions: Integers, hidden: Floats, sizes: Integers) -> Integers:
+    """Return the rows (C, K) whose risk is not negligible.
+
+    ``hidden``: (D,), the largest mass that is hidden of each label.
+    """
+    none, exactly_one = np.ones(len(positions)), np.zeros(len(positions))
+    for column in positions.T:
+        q = hidden[column]
+        exactly_one = exactly_one * q + none
+        none = none * q
+    return np.flatnonzero(exactly_one > NEGLIGIBLE * at_mean(sizes))
 
 
 def _blocks(cells: Cells) -> Iterator[tuple[Integers, int]]:
@@ -194,7 +245,8 @@ class CellBlock:
         """Return the risks (E, C)."""
         risks = np.zeros((len(readings), len(self.positions)))
         hidden = self.series.hidden(readings)
-        rows = self._visible(self._masses_of_labels(hidden.masses.sum(axis=2).max(axis=0)))
+        masses = self._masses_of_labels(hidden.masses.sum(axis=2).max(axis=0))
+        rows = visible(self.positions, masses, self.sizes)
         if rows.size:
             distinct, positions = np.unique(self.positions[rows], return_inverse=True)
             below, present = self._transforms_of_labels(distinct, hidden, partial)
@@ -213,15 +265,6 @@ class CellBlock:
     ) -> tuple[Complex, Complex]:
         """Return the transforms of labels that read as empty, and of labels read as present."""
         return self.series.at(labels).transforms(hidden.at(labels), partial)
-
-    def _visible(self, hidden: Floats) -> Integers:
-        """Return the rows whose risk is not negligible; ``hidden``: (D,), the largest mass that is hidden."""
-        none, exactly_one = np.ones(len(self.positions)), np.zeros(len(self.positions))
-        for column in self.positions.T:
-            q = hidden[column]
-            exactly_one = exactly_one * q + none
-            none = none * q
-        return np.flatnonzero(exactly_one > NEGLIGIBLE * self.at_size)
 
     def _coefficients_at_sizes(self, positions: Integers, below: Complex, present: Complex) -> Floats:
         """Return the coefficients (E, C) at the size of each row."""

@@ -23,16 +23,17 @@ import numpy as np
 
 from pdprivacy.risk.compositions import Cells, Reading
 from pdprivacy.risk.exact_risk import (
-    EACH,
-    OVERHEAD,
     WORKING_SET,
     CellBlock,
     Complex,
     Hidden,
     Series,
     at_mean,
+    hidden_at_most,
     periods,
     ranges,
+    visible,
+    work,
 )
 from pdprivacy.types import Floats, Integers
 
@@ -88,13 +89,18 @@ class JointCells:
             risks[:, rows] = self._block(rows, period).risks(readings, False)
         return risks
 
-    def cost(self) -> int:
+    def cost(self, readings: Sequence[Reading] = ()) -> int:
         """Return an estimate of the work for one reading, in multiply-adds, as `exact_risk.expected_cost`."""
-        labels, cost = self.cells.compositions.shape[1], 0
+        values, places = np.unique(self.groups, return_inverse=True)
+        hidden = hidden_at_most(values, readings)[places.reshape(self.groups.shape)].prod(axis=1)
+        shown = np.zeros(len(self.cells.cells), dtype=bool)
+        shown[visible(self.cells.compositions, hidden, self.sizes)] = True
+        cost = 0
         for rows, period in self._blocks():
-            groups = self.groups[np.unique(self.cells.compositions[rows])]
-            masses = len(np.unique(groups)) * Series.width(int(groups.max()))
-            cost += OVERHEAD + EACH * period * (len(rows) * labels + groups.size) + 50 * masses
+            compositions = self.cells.compositions[rows]
+            groups = self.groups[np.unique(compositions[shown[rows]])]
+            counts = np.unique(self.groups[np.unique(compositions)])
+            cost += work(counts, compositions[shown[rows]].size + groups.size, period, readings)
         return cost
 
     def _blocks(self) -> Iterator[tuple[Integers, int]]:

@@ -3,7 +3,8 @@
     python tests/benchmarks/risk_speed.py [cells] [rows]
 
 One million cells and ten million rows by default. Times are medians over rounds; what is evaluated without
-grouping is timed on a part and scaled up, as said.
+grouping is timed on a part and scaled up, as said. Released tables are compared in processor time with the
+same table of columns without roles, which has no risk, and with the table of one sensitive column.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import scipy
 
-from pdprivacy import protection, risk
+from pdprivacy import Column, Domain, protection, risk
 from pdprivacy.mechanism import Laplace
 
 LABELS = 5
 EPSILON = np.logspace(-3, 2, 200)
 SECONDS, MEMORY = 2.0, 1024.0
 CURVE_RATIO, CURVE_SECONDS = 1.3, 2.0
+RELEASE_RATIO, RELEASE_SECONDS = 2.0, 0.05
 
 # mean and shape (negative binomial) of the sizes of cells, alpha of their labels
 TABLES = {
@@ -167,11 +170,73 @@ def curve(rows: int, rounds: int) -> None:
     report("risk curve, counting included", statistics.median(took), allowed, "s")
 
 
+# ---------------------------------------------------------------- the risk that released tables carry
+
+
+LAYOUTS = {
+    "one sensitive column": (("a", "s"), lambda dp: dp.crosstab("a", "s", epsilon=1)),
+    "one sensitive column, swapped": (("a", "s"), lambda dp: dp.crosstab("s", "a", epsilon=1)),
+    "value_counts": (("a", "s"), lambda dp: dp.value_counts(["a", "s"], epsilon=1)),
+    "groupby and value_counts": (("a", "s"), lambda dp: dp.groupby("a").value_counts("s", epsilon=1)),
+    "two sensitive columns": (("a", "t", "u"), lambda dp: dp.crosstab("a", ["t", "u"], epsilon=1)),
+    "value_counts, two columns": (("a", "t", "u"), lambda dp: dp.value_counts(["a", "t", "u"], epsilon=1)),
+}
+LABELS_OF = {"s": 10, "t": 5, "u": 2}
+
+
+def released(cells: int, rows: int, rounds: int) -> None:
+    """Compare tables of ``cells`` cells with and without a risk; all layouts have as many labels."""
+    print(f"\nreleased tables of {cells:,} cells, {rows:,} rows")
+    generator = np.random.default_rng(3)
+    sizes = {"a": cells // LABELS_OF["s"], **LABELS_OF}
+    labels = {name: tuple(f"{name} {number}" for number in range(size)) for name, size in sizes.items()}
+    frame = pd.DataFrame(
+        {
+            name: pd.Categorical.from_codes((generator.random(rows) ** 2 * len(known)).astype(int), known)
+            for name, known in labels.items()
+        }
+    )
+    before = 0.0
+    for name, (columns, release) in LAYOUTS.items():
+        took: dict[bool, list[float]] = {False: [], True: []}
+        records: list[Any] = []
+        roles = {column: "quasi_identifier" if column == "a" else "sensitive" for column in columns}
+        private = {
+            with_roles: frame[list(columns)].dp.protect(
+                Domain(
+                    tuple(
+                        Column(
+                            column, "category", categories=labels[column], role=role if with_roles else None
+                        )
+                        for column, role in roles.items()
+                    )
+                ),
+                epsilon=10**6,
+            )
+            for with_roles in (False, True)
+        }
+        for with_roles in (False, True) * rounds:
+            release(private[with_roles].dp)
+            start = time.process_time()
+            table = release(private[with_roles].dp)
+            took[with_roles].append(time.process_time() - start)
+            records.append(table.dp.metadata.dr_ha)
+        alone, whole = (statistics.median(took[kind]) for kind in (False, True))
+        before = before or whole
+        allowed = None if name == "one sensitive column" else RELEASE_RATIO * alone + RELEASE_SECONDS
+        estimated = "" if records[-1]["by_records"] is not None else ", without an estimate"
+        report(name + estimated, 1000 * whole, allowed and 1000 * allowed, "ms")
+        report("  the table alone, of columns without roles", 1000 * alone, None, "ms")
+        report("  times as long as one sensitive column", whole / before, None, "times")
+
+
 def main() -> None:
     cells = int(sys.argv[1]) if len(sys.argv) > 1 else 10**6
     rows = int(sys.argv[2]) if len(sys.argv) > 2 else 10**7
     versions = f"numpy {np.__version__}, scipy {scipy.__version__}, pandas {pd.__version__}"
     print(f"Python {platform.python_version()}, {versions}, {os.cpu_count()} processors")
+    for size in (10**2, 10**3, 10**4, 10**5, 10**6):
+        released(size, 10**5, 5)
     tables(cells, 3)
     curve(rows, 3)
     print(f"\n{over} over target" if over else "\nall within target")

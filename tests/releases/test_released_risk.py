@@ -10,6 +10,7 @@ import pytest
 
 from pdprivacy import Column, Domain
 from pdprivacy.errors import BoundingWarning
+from pdprivacy.releases import released_risk
 
 REGIONS, LABELS, BINS = ("u", "v"), ("no", "yes"), (0, 10, 20, 30)
 DOMAIN = Domain(
@@ -241,3 +242,30 @@ def test_several_releases_are_read_by_their_mean():
     with pytest.warns(BoundingWarning):
         bounded = frame.dp.crosstab("a", "s", epsilon=2, releases=2, bounding="clamp")
     assert "bounded" in bounded.dp.metadata.dr_ha["reason"]
+
+
+def test_many_records_do_not_make_the_estimate_long():
+    """Counts of 300 are not hidden by noise, so their risk is almost 0 and takes no work."""
+    streets = tuple(f"street {number}" for number in range(300))
+    labels = tuple(f"label {number}" for number in range(10))
+    address = Column("street", "category", categories=streets, role="quasi_identifier")
+    domain = Domain((address, Column("label", "category", categories=labels, role="sensitive")))
+    cells = pd.MultiIndex.from_product([streets, labels], names=["street", "label"]).to_frame(index=False)
+    counts = np.random.default_rng(1).poisson(300, len(cells))
+    frame = cells.loc[cells.index.repeat(counts)].dp.protect(domain, epsilon=10)
+    record = frame.dp.value_counts(["street", "label"], epsilon=1).dp.metadata.dr_ha
+    assert record["by_records"] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_layout_beyond_its_work_has_the_reason(monkeypatch):
+    monkeypatch.setattr(released_risk, "LITTLE_WORK", 0)
+    monkeypatch.setattr(released_risk, "WORK_BY_CELL", 0)
+    frame = private(12, seed=3)
+    for table in (
+        frame.dp.value_counts(["a", "s"], epsilon=1),
+        frame.dp.crosstab("a", ["s", "n"], epsilon=1),
+    ):
+        record = table.dp.metadata.dr_ha
+        assert record["by_records"] is None
+        assert "takes longer than its release" in record["reason"]
+    assert frame.dp.crosstab("a", "s", epsilon=1).dp.metadata.dr_ha["by_records"] > 0

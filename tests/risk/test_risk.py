@@ -383,6 +383,28 @@ def test_expected_cost_counts_equal_cells_once_and_grows_with_them():
     assert risk.expected_cost([*cells, [300, 200, 100]]) > 2 * cost
 
 
+@pytest.mark.parametrize("noise", [laplace(scale=1), laplace(scale=200), norm(scale=30), risk.NoNoise()])
+def test_hidden_masses_are_at_most_their_bounds(noise):
+    rates = np.array([0, 1, 2, 7, 40, 150, 600, 4000])
+    counts = np.arange(12_000)
+    reading, wider = exact_risk.Reading(noise), exact_risk.Reading(laplace(scale=9))
+    hidden = [poisson.pmf(counts, rate) @ noise.cdf(0.5 - counts) for rate in rates]
+    bounds = exact_risk.hidden_at_most(rates, [reading])
+    assert (bounds >= np.array(hidden) - 1e-12).all()
+    assert bounds[-1] < 1e-3
+    assert (exact_risk.hidden_at_most(rates, [reading, wider]) >= bounds).all()
+    assert exact_risk.hidden_at_most(rates, []).tolist() == [1] * len(rates)
+
+
+def test_cells_that_noise_cannot_hide_take_almost_no_work():
+    counts = np.random.default_rng(1).poisson(1000, (300, 4))
+    assert risk.expected_cost(counts, laplace(scale=1)) < risk.expected_cost(counts) / 10
+    assert risk.expected_cost(counts, [laplace(scale=1), risk.OnlyNoise()]) > risk.expected_cost(counts) / 2
+    assert expected(counts, laplace(scale=1)) < 1e-18
+    small = np.random.default_rng(2).poisson(3, (300, 4))
+    assert risk.expected_cost(small, laplace(scale=1)) > 0.9 * risk.expected_cost(small)
+
+
 # Shrinkage risk
 
 
