@@ -7,7 +7,7 @@ its margin of error, both of which are stated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,8 +51,9 @@ def interval(released: Released, level: float | None = None) -> Released:
     Raises MetadataError for another level than the stated one where the metadata do not determine the error.
     """
     facts = read(released)
-    stated = facts.error.get("level")
-    if level is None or proportion(level, "level") == stated or "below_best" in facts.error:
+    stated = facts.error.get("level") if isinstance(facts.error, Mapping) else None
+    known = stated is not None and "below_best" not in facts.error
+    if level is None or proportion(level, "level") == stated or not known:
         return metadata.interval(released)
     original = as_released(released)
     return metadata.interval(released if original is None else _at_level(original, float(level)))

@@ -28,12 +28,14 @@ from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
 from pdprivacy.timeline import first_and_last, times
-from pdprivacy.types import Floats
+from pdprivacy.types import Floats, Mask
 
 KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 NO_ERROR = "The release metadata does not hold the error of each number ('error')."
+
+NO_BOUNDS = "The release metadata does not hold the bounds of each number."
 
 OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration", "weights")
 """Fields that hold a text or None."""
@@ -46,6 +48,12 @@ PROJECT, MOVED = "project", ("at", "values", "plus_minus", "missed")
 
 MATRICES = ("corr", "cov", "pooled_cov")
 """Statistics whose numbers are a symmetric matrix."""
+
+COUNTS = ("count", "value_counts", "histogram", "crosstab")
+"""Statistics whose numbers are counts of records."""
+
+WHOLE = 1e-9
+"""The part of a range that an interval may lack, by rounding, and be that range."""
 
 
 @short_tracebacks
@@ -73,6 +81,7 @@ class Metadata:
         for all, or one per choice. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
+        ``all_noise``: how many of the numbers are all noise, which `all_noise` finds.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho". ``name``: that of the budget in its
         ledger, empty in memory. ``charge``: the number of the charge that paid for the release, as in
@@ -168,8 +177,15 @@ class Metadata:
         try:
             pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
         except (TypeError, ValueError):
-            raise MetadataError("The release metadata does not hold the bounds of each number.") from None
+            raise MetadataError(NO_BOUNDS) from None
         return pairs[..., 0], pairs[..., 1]
+
+    def limits_of_each(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Return the least and the largest that each statistic can be, infinite where nothing limits it."""
+        low, high = self.bounds_of_each("bounds" if self.bounding == PROJECT else "value_bounds", shape)
+        if self.statistic == "corr":
+            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
+        return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each released number, within the limits.
@@ -181,12 +197,7 @@ class Metadata:
         values, half = doubles(values, "'values'"), doubles(half, "'half'")
         if values.shape != half.shape:
             raise ParameterError("'values' and 'half' must have the same shape.")
-        low, high = self.bounds_of_each(
-            "bounds" if self.bounding == PROJECT else "value_bounds", values.shape
-        )
-        if self.statistic == "corr":
-            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
-        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        low, high = self.limits_of_each(values.shape)
         before, half = values.copy(), half.copy()
         if self.projection is not None:
             at = self.projection["at"]
@@ -290,8 +301,87 @@ def fingerprint(released: Released) -> str:
 
 
 def attach(released: Released, metadata: Mapping[str, Any]) -> None:
-    """Write ``metadata`` with the fingerprint of the numbers into ``attrs["dp"]``."""
-    released.attrs[KEY] = {**metadata, "fingerprint": fingerprint(released)}
+    """Write ``metadata`` with the fingerprint of the numbers into ``attrs["dp"]``.
+
+    The error says how many of the numbers are all noise.
+    """
+    stored = {**metadata, "fingerprint": fingerprint(released)}
+    released.attrs[KEY] = stored
+    if "plus_minus" in stored["error"]:
+        hidden = int(all_noise(released, read(released)).sum())
+        stored["error"] = {**stored["error"], "all_noise": hidden}
+
+
+def all_noise(released: Released, facts: Metadata) -> Mask:
+    """Return a mask of the numbers of an unchanged release of which the noise leaves nothing known.
+
+    A number within limits is all noise where its interval is all that is between them (`unknown`), such as
+    the mean of a group whose count is within its own margin of error. A count is all noise where it is at
+    most its margin of error.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1)
+    >>> mean = private.dp.mean("age", epsilon=0.1, rng=1)
+    >>> all_noise(mean, mean.dp.metadata), mean.dp.metadata.error["all_noise"]
+    (array([ True]), 1)
+    """
+    mask = unknown(released, facts)[0]
+    counts = _are_counts(released, facts)
+    if np.any(counts):
+        half = facts.error_of_each("plus_minus", released.shape)
+        mask = mask | (counts & (released.to_numpy(dtype=np.float64) <= half))
+    return mask
+
+
+def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
+    """Return a mask of the numbers whose interval is all that is between their limits, and these limits.
+
+    The limits of dates are in seconds since 1970.
+    """
+    half = facts.error_of_each("plus_minus", released.shape)
+    if "unit" in facts.error:
+        values, low, high = _dates_in_seconds(released, facts)
+        lower, upper = values - half, values + half
+    else:
+        values = released.to_numpy(dtype=np.float64)
+        (low, high), (lower, upper) = facts.limits_of_each(values.shape), facts.ends_of_each(values, half)
+        if facts.normalize is not None:
+            low, high = np.zeros(values.shape), np.ones(values.shape)
+    with np.errstate(invalid="ignore"):
+        missing = WHOLE * (high - low)
+        whole = np.isfinite(missing) & (missing > 0) & (lower - low <= missing) & (high - upper <= missing)
+    return whole, low, high
+
+
+def _are_counts(released: Released, facts: Metadata) -> Any:
+    """Return whether the numbers are counts, all or each, for the shape of the release."""
+    if facts.statistic in (*COUNTS, "nunique"):
+        return facts.normalize is None
+    if facts.statistic not in ("agg", "describe"):
+        return False
+    # the statistics are the labels of the rows, which have no name, or of the columns of groups
+    if released.index.nlevels > 1 or released.index.name is not None:
+        return (
+            released.columns.get_level_values(-1) == "count" if isinstance(released, pd.DataFrame) else False
+        )
+    rows = np.asarray(released.index == "count")
+    return rows.reshape(-1, *[1] * (released.ndim - 1))
+
+
+def _dates_in_seconds(released: Released, facts: Metadata) -> tuple[Floats, Floats, Floats]:
+    """Return dates and their bounds in seconds, NaN for NaT and without bounds."""
+    seconds = np.vectorize(
+        lambda date: pd.Timestamp(date).timestamp() if pd.notna(date) else np.nan, otypes=[np.float64]
+    )
+    values = seconds(np.asarray(released, dtype=object))
+    if facts.bounds is None:
+        return values, np.full_like(values, np.nan), np.full_like(values, np.nan)
+    try:
+        pairs = np.broadcast_to(seconds(np.array(facts.bounds, dtype=object)), (*released.shape, 2))
+    except (TypeError, ValueError):
+        raise MetadataError(NO_BOUNDS) from None
+    return values, pairs[..., 0], pairs[..., 1]
 
 
 def read(released: Released) -> Metadata:

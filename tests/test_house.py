@@ -378,6 +378,7 @@ def test_no_module_is_named_after_nothing():
 TESTS = Path(__file__).parent
 TOPICS = {
     ".": {
+        "all_noise",
         "bad_input",
         "docs",
         "first_minutes",

@@ -21,7 +21,7 @@ from pdprivacy import checks, metadata
 from pdprivacy.errors import MissingExtraError, ParameterError, got, short_public
 from pdprivacy.metadata import check_release
 from pdprivacy.show.markup import ShownCells, Spanning, Table
-from pdprivacy.show.numbers import plain
+from pdprivacy.show.numbers import UNKNOWN, plain
 from pdprivacy.show.view import SEEDED, View
 from pdprivacy.storage import write_or_refuse
 
@@ -236,8 +236,9 @@ def _numbers(view: View, table: Table) -> list[Cells]:
     for position, line in enumerate(pairs):
         cells: Cells = [(level[position],) for level in levels]
         for column, (number, error) in zip(columns, line, strict=True):
-            # the error of a date is a text with its unit
-            half = float(error.replace(",", "")) if error and "unit" not in view.facts.error else error
+            # the error of a date is a text with its unit, that of a number that is all noise the limits
+            text = "unit" in view.facts.error or error.startswith(UNKNOWN)
+            half = float(error.replace(",", "")) if error and not text else error
             cells += ((column[position], number if error else ""), (half, error))[:width]
         rows.append(cells)
     return rows

@@ -54,13 +54,38 @@ def paired(value: float, half: float) -> tuple[str, str]:
     return f"{rounded if rounded else abs(rounded):,f}", error
 
 
+UNKNOWN = "unknown"
+"""The beginning of what stands in place of the margin of error of a number that is all noise."""
+
+
+def unknown(low: str, high: str) -> str:
+    """Return what stands in place of the margin of error of a number that is all noise.
+
+    >>> unknown("0", "200,000")
+    'unknown (0 to 200,000)'
+    """
+    return f"{UNKNOWN} ({low} to {high})"
+
+
+def signed(error: str) -> str:
+    """Return a margin of error with its sign, or that the number is unknown.
+
+    >>> signed("0.085"), signed("unknown (0 to 1)")
+    ('± 0.085', 'unknown (0 to 1)')
+    """
+    return error if error.startswith(UNKNOWN) else f"± {error}"
+
+
 def joined(pair: tuple[str, str]) -> str:
     """Join a number and its margin of error, as `paired` formats them.
 
-    >>> joined(("38.951", "0.085")), joined(("0.07", ""))
-    ('38.951 ± 0.085', '0.07')
+    >>> joined(("38.951", "0.085")), joined(("0.07", "")), joined(("0", "unknown (0 to 1)"))
+    ('38.951 ± 0.085', '0.07', '0, unknown (0 to 1)')
     """
-    return " ± ".join(filter(None, pair))
+    value, error = pair
+    if not value or not error:
+        return value or error
+    return f"{value}{',' if error.startswith(UNKNOWN) else ''} {signed(error)}"
 
 
 def half_width(half: float, whole: bool = False) -> str:

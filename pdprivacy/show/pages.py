@@ -17,12 +17,12 @@ import pandas as pd
 from pdprivacy.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, ParameterError, PrivacyError, got
 from pdprivacy.exact import near
-from pdprivacy.metadata import KEY, MARK, Released, recognized
+from pdprivacy.metadata import COUNTS, KEY, MARK, Released, recognized
 from pdprivacy.privacy import Unit
 from pdprivacy.show import markup
 from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.show.numbers import cost, label, percent, plain, printable, remaining
-from pdprivacy.show.view import ALTERED, COUNTS, SEEDED, View, neighbors_text, title_of_charge
+from pdprivacy.show.view import ALTERED, SEEDED, View, neighbors_text, title_of_charge
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:

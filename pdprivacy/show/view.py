@@ -30,6 +30,7 @@ from pdprivacy.show.numbers import (
     printable,
     short,
     span,
+    unknown,
 )
 from pdprivacy.types import Floats
 
@@ -37,9 +38,6 @@ Texts: TypeAlias = list[list[str]]
 
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
-
-COUNTS = ("count", "value_counts", "histogram", "crosstab")
-"""Statistics whose numbers are counts of records."""
 
 LABELS = ("mode", "top_k")
 """Statistics whose values are labels."""
@@ -252,6 +250,21 @@ class View:
         return half.reshape(shape[0], -1)
 
     @cached_property
+    def unknown(self) -> dict[tuple[int, int], str]:
+        """What stands beside the numbers that are within limits and all noise, by row and column."""
+        if not self.unchanged or "plus_minus" not in self.facts.error:
+            return {}
+        shape = self.table.shape
+        mask, low, high = (each.reshape(shape) for each in metadata.unknown(self.released, self.facts))
+        return {
+            (row, column): unknown(self._limit(low[row, column]), self._limit(high[row, column]))
+            for row, column in np.argwhere(mask).tolist()
+        }
+
+    def _limit(self, limit: float) -> str:
+        return f"{pd.Timestamp(limit, unit='s').date()}" if self.dates else plain(float(limit))
+
+    @cached_property
     def _all_half(self) -> Floats:
         """Margins of error of all numbers; of a changed release, of all that were released."""
         stored = self.facts.error.get("plus_minus")
@@ -283,6 +296,9 @@ class View:
         ]
 
     def _pair(self, value: Any, row: int, column: int) -> tuple[str, str]:
+        if beside := self.unknown.get((row, column)):
+            shown = dated if isinstance(value, pd.Timestamp) else paired
+            return shown(value, float(self.half[row, column]))[0], beside
         if isinstance(value, pd.Timestamp):
             return dated(value, float(self.half[row, column]))
         if self.facts.statistic in LABELS or isinstance(value, bool) or not isinstance(value, int | float):
@@ -324,6 +340,8 @@ class View:
         if not self.span:
             return str(regression[0].get("note")) if regression else "not known"
         more = "" if np.isfinite(self._all_half).all() else "; not known of all numbers"
+        hidden = self.facts.error.get("all_noise")
+        more += f"; {hidden:,} of them all noise" if isinstance(hidden, int) and hidden else ""
         if most := self._largest(self.facts.error.get("rounding_per_record")):
             more += f"; not of rounding, at most {most} per record"
             more += "" if self.facts.statistic == "sum" else " over the sum of the weights"

@@ -197,7 +197,7 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
     frame = released.to_frame() if isinstance(released, pd.Series) else released
     levels = frame.index.nlevels
     errors = [
-        [cell.rpartition(" ± ")[2] if " ± " in cell else None for cell in row[levels:]]
+        [cell.replace(", unknown", " ± unknown").partition(" ± ")[2] or None for cell in row[levels:]]
         for row in shown(released)
     ]
     if isinstance(released, pd.Series):
@@ -212,10 +212,14 @@ def test_a_spreadsheet_holds_the_numbers_and_the_errors_of_a_notebook(private, t
         else:
             assert values == numbers
         if known:
-            expected = [None if error is None else number(error) for error in errors[index]]
+            words = [error is not None and error.startswith("unknown") for error in errors[index]]
+            expected = [
+                error if error is None or unknown else number(error)
+                for error, unknown in zip(errors[index], words, strict=True)
+            ]
             assert [cell.value for cell in cells[1::2]] == expected
-            for cell, error in zip(cells[1::2], errors[index], strict=True):
-                if error is None:
+            for cell, error, unknown in zip(cells[1::2], errors[index], words, strict=True):
+                if error is None or unknown:
                     continue
                 decimals = len(error.partition(".")[2])
                 assert cell.number_format == ("#,##0." + "0" * decimals if decimals else "#,##0")

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pdprivacy.errors import NoPictureError, short_public
-from pdprivacy.metadata import MATRICES, recognized
+from pdprivacy.metadata import COUNTS, MATRICES, recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
 from pdprivacy.show.plots.charts import Cube, are_periods, draw_numbers, draw_series
 from pdprivacy.show.plots.confidential import PAINTERS, call_of
 from pdprivacy.show.plots.count_plots import draw_counts, draw_matrix, draw_table
-from pdprivacy.show.view import COUNTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

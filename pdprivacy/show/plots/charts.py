@@ -42,6 +42,7 @@ class Cube:
     Dates are seconds since 1970, of the clock of their time zone.
 
     ``half``: margins of error, NaN where they are not known. ``ends``: lower and upper ends of the intervals.
+    ``unknown``: whether a number is all noise, and its interval all that is between its limits.
     ``bounds``: the lower and upper limits of each number, kept by bounding or declared for the values of
     a mean; NaN for none.
     """
@@ -52,6 +53,7 @@ class Cube:
     half: Floats
     ends: tuple[Floats, Floats]
     bounds: tuple[Floats, Floats]
+    unknown: Mask
 
     @classmethod
     def of(cls, released: Released) -> Cube:
@@ -83,8 +85,10 @@ class Cube:
         lower, upper = (limit.reshape(len(released), -1) for limit in limits)
         columns, order = _order(released, view.facts)
         ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
+        unknown = np.zeros(values.shape, dtype=bool)
+        unknown[tuple(zip(*view.unknown, strict=True))] = bool(view.unknown)
         return cls(
-            view, columns, order(values), order(view.half),
+            view, columns, order(values), order(view.half), unknown=order(unknown),
             ends=(order(ends[0]), order(ends[1])), bounds=(order(lower), order(upper)),
         )  # fmt: skip
 
@@ -114,19 +118,21 @@ class Cube:
         counted = "noise and sample" if self.view.regressions else "noise only"
         return f"{self.view.level} margin of error, {counted}"
 
-    def text(self, value: float, half: float, error: bool = False) -> str:
+    def text(self, value: float, half: float, error: bool = False, unknown: bool = False) -> str:
         """Format a number to the digits that its error leaves; with ``error``, followed by this."""
         known = bool(np.isfinite(value))
         if self.view.dates and known:
             pair = numbers.dated(pd.Timestamp(np.datetime64(round(value), "s")), float(half))
         else:
             pair = numbers.paired(int(value) if self.view.whole and known else float(value), float(half))
-        return numbers.joined(pair) if error else pair[0]
+        if not error:
+            return pair[0]
+        return numbers.joined((pair[0], numbers.UNKNOWN) if unknown else pair)
 
     def texts(self, at: Any, error: bool = False) -> list[str]:
         """Format the numbers at some places, in their order, as `text` does."""
-        pairs = zip(self.values[at].flat, self.half[at].flat, strict=True)
-        return [self.text(value, half, error) for value, half in pairs]
+        each = zip(self.values[at].flat, self.half[at].flat, self.unknown[at].flat, strict=True)
+        return [self.text(value, half, error, unknown) for value, half, unknown in each]
 
     @property
     def _biases(self) -> bool:
@@ -445,16 +451,17 @@ def draw_series(cube: Cube, ax: Axes | None) -> Any:
 
 def _line(part: Canvas, cube: Cube, rows: Any, at: Floats, column: int) -> None:
     ax = part.ax
-    values, half = cube.values[rows, column], np.nan_to_num(cube.half[rows, column])
+    values = cube.values[rows, column]
+    ends = [np.where(np.isnan(end[rows, column]), values, end[rows, column]) for end in cube.ends]
     for release in range(cube.many):
         colour, dashes, *_ = ORDERS[(release - 1) % len(ORDERS)] if release else (COLOUR, "-")
-        line, margin = values[:, release], half[:, release]
+        line, lower, upper = values[:, release], ends[0][:, release], ends[1][:, release]
         ax.plot(at, line, color=colour, linestyle=dashes, linewidth=1.2, zorder=3,
                 marker="o" if len(rows) <= MOST_MARGINS else "", markersize=3.5)  # fmt: skip
         if len(rows) <= MOST_MARGINS:
-            ax.vlines(at, line - margin, line + margin, color=colour, linewidth=1.2, zorder=2)
+            ax.vlines(at, lower, upper, color=colour, linewidth=1.2, zorder=2)
         else:
-            ax.fill_between(at, line - margin, line + margin, color=colour, alpha=0.25, linewidth=0, zorder=2)
+            ax.fill_between(at, lower, upper, color=colour, alpha=0.25, linewidth=0, zorder=2)
     space = 0.6 * float(np.diff(at).max())
     part.scale(at[0] - space, at[-1] + space, dates=date_ticks)
     low, high = ax.get_ylim()

@@ -19,15 +19,26 @@ from pdprivacy._version import __version__
 from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import MissingExtraError, NoPictureError
 from pdprivacy.ledger import Entry
-from pdprivacy.metadata import Released
+from pdprivacy.metadata import COUNTS, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.releases.equivalence_classes import Anonymity
 from pdprivacy.releases.table_risk import ConfidentialTables
 from pdprivacy.show import plots
 from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import cost, joined, label, listed, many, number_text, percent, plain, printable
+from pdprivacy.show.numbers import (
+    cost,
+    joined,
+    label,
+    listed,
+    many,
+    number_text,
+    percent,
+    plain,
+    printable,
+    signed,
+)
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import COUNTS, View, mechanism_text, title_of_charge
+from pdprivacy.show.view import View, mechanism_text, title_of_charge
 
 if TYPE_CHECKING:
     import jinja2
@@ -352,7 +363,8 @@ def release_table(release: ReportedRelease) -> Table:
     heads += [] if series else _names(frame.columns, "column")
     ends = ["released", "±"][: 1 if view.selected else 2]
     cells = [
-        [[value, f"± {half}" if half else "not known"][: len(ends)] for value, half in line] for line in pairs
+        [[value, signed(half) if half else "not known"][: len(ends)] for value, half in line]
+        for line in pairs
     ]
     return _long_table(heads, ends, keys, tops, cells, caption, frame.size)
 
