@@ -307,7 +307,8 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
     """
     stored = {**metadata, "fingerprint": fingerprint(released)}
     released.attrs[KEY] = stored
-    if "plus_minus" in stored["error"]:
+    dtypes = [released.dtype] if isinstance(released, pd.Series) else released.dtypes
+    if "plus_minus" in stored["error"] and all(dtype.kind in "iufM" for dtype in dtypes):
         hidden = int(all_noise(released, read(released)).sum())
         stored["error"] = {**stored["error"], "all_noise": hidden}
 
@@ -330,7 +331,7 @@ def all_noise(released: Released, facts: Metadata) -> Mask:
     counts = _are_counts(released, facts)
     if np.any(counts):
         half = facts.error_of_each("plus_minus", released.shape)
-        mask = mask | (counts & (released.to_numpy(dtype=np.float64) <= half))
+        mask = mask | (counts & (released.to_numpy(np.float64, na_value=np.nan) <= half))
     return mask
 
 
@@ -344,7 +345,7 @@ def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
         values, low, high = _dates_in_seconds(released, facts)
         lower, upper = values - half, values + half
     else:
-        values = released.to_numpy(dtype=np.float64)
+        values = released.to_numpy(np.float64, na_value=np.nan)
         (low, high), (lower, upper) = facts.limits_of_each(values.shape), facts.ends_of_each(values, half)
         if facts.normalize is not None:
             low, high = np.zeros(values.shape), np.ones(values.shape)
