@@ -51,11 +51,17 @@ def interval(released: Released, level: float | None = None) -> Released:
     Raises MetadataError for another level than the stated one where the metadata do not determine the error.
     """
     facts = read(released)
-    stated = facts.error.get("level") if isinstance(facts.error, Mapping) else None
-    known = stated is not None and "below_best" not in facts.error
-    if level is None or proportion(level, "level") == stated or not known:
+    if level is None or not isinstance(facts.error, Mapping) or facts.error.get("level") is None:
+        return metadata.interval(released)
+    stated, selected = facts.error["level"], {"below_best", "lower"} & {*facts.error}
+    if proportion(level, "level") == stated or selected == {"below_best"}:
         return metadata.interval(released)
     original = as_released(released)
+    if original is not None and "lower" in facts.error:
+        raise MetadataError(
+            f"The ends of these intervals were selected at level {stated}.",
+            "released.dp.interval() without a level.",
+        )
     return metadata.interval(released if original is None else _at_level(original, float(level)))
 
 

@@ -78,7 +78,8 @@ class Metadata:
         most; of a number, the largest ``step`` between two candidates, and the largest as a part of the
         number, ``relative_step``; of a minimum or maximum also ``rank``, the records from the end, whether
         that was ``cut`` to half of the public ones, and the ``widest`` distance between two candidates; one
-        for all, or one per choice. For weighted sums and means also ``rounding_per_record``
+        for all, or one per choice; of quantiles with intervals also the ends, ``lower`` and ``upper``, in the
+        shape of the values. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
         ``all_noise``: how many of the numbers are all noise, which `all_noise` finds.
@@ -528,7 +529,8 @@ def interval(released: Released) -> Released:
     covers the statistic of the data, not of a population, with probability ``error["level"]``; of a
     regression, the coefficients of the population. It ends where the statistic cannot be: at the declared
     bounds of a mean or a proportion, at 0 and the largest value of a variance, at -1 and 1 of a correlation.
-    For dates the ends are dates, and the standard error is a time.
+    For dates the ends are dates, and the standard error is a time. The ends of quantiles were selected with
+    them (``interval=True``), and have no standard error.
 
     Raises
     ------
@@ -540,6 +542,8 @@ def interval(released: Released) -> Released:
             "The numbers are not those that were released, so their errors are not known.",
             "take the interval from the released frame before changing it.",
         )
+    if isinstance(metadata.error, Mapping) and {"lower", "upper"} <= {*metadata.error}:
+        return _interval_of_quantiles(within_bounds, metadata.error)
     if isinstance(metadata.error, Mapping) and "below_best" in metadata.error:
         raise MetadataError(
             "A selection has an error in counts or ranks, and no interval around its value.",
@@ -559,6 +563,26 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
+
+
+def _interval_of_quantiles(released: Released, error: Mapping[str, Any]) -> pd.DataFrame:
+    """`interval` of quantiles with selected ends, which have no standard error."""
+    table = released.to_frame() if isinstance(released, pd.Series) else released
+    ends: dict[str, pd.DataFrame] = {}
+    for name in ("lower", "upper"):
+        cells = np.reshape(np.array(error[name], dtype=object), table.shape)
+        columns = [
+            _dates_of(cells[:, at], table.iloc[:, at])
+            if table.dtypes.iloc[at].kind == "M"
+            else pd.Series(cells[:, at].astype(np.float64), index=table.index)
+            for at in range(table.shape[1])
+        ]
+        ends[name] = pd.concat(columns, axis=1).set_axis(table.columns, axis=1)
+    unknown = pd.DataFrame(np.nan, index=table.index, columns=table.columns)
+    pieces = {"released": table, "standard_error": unknown, **ends}
+    if isinstance(released, pd.Series):
+        return pd.concat({name: piece.iloc[:, 0] for name, piece in pieces.items()}, axis=1)
+    return pd.concat(pieces, axis=1)
 
 
 def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: Any) -> pd.DataFrame:

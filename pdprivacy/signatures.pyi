@@ -308,15 +308,15 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
@@ -437,7 +437,7 @@ class ProtectedMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -445,16 +445,16 @@ class ProtectedMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def query(
         self, expr: str
@@ -784,8 +784,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -795,8 +795,8 @@ class PlanMethods:
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
         epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1085,15 +1085,15 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
@@ -1124,7 +1124,7 @@ class BatchMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -1132,16 +1132,16 @@ class BatchMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
+        rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def top_k(

@@ -186,5 +186,9 @@ def test_wrong_levels_and_frames_are_refused():
             mean.dp.interval(level=level)
     with pytest.raises(MetadataError, match="not those that were released"):
         (mean + 1).dp.interval(level=0.9)
+    broken = mean.copy()
+    broken.attrs["dp"] = {**broken.attrs["dp"], "error": None}
+    with pytest.raises(MetadataError):
+        broken.dp.interval(level=0.9)
     with pytest.raises(MetadataError, match="no interval around its value"):
         protected().median("x", epsilon=1).dp.interval(level=0.9)

@@ -54,7 +54,8 @@ class _Planned:
             name: [*each.values()] if isinstance(each, dict) else [each]
             for name, each in {"scale": facts.scale, **known}.items()
         }
-        labels = [(choice.grid.column.name, float(choice.q)) for choice in choices]
+        numbers = [choice for choice in choices if choice.side is None]
+        labels = [(choice.grid.column.name, float(choice.q)) for choice in numbers]
         table = pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(labels, names=["column", "q"]))
         if self.rows is not None and facts.weights is None:
             table["share"] = table["ranks"] / self.rows

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from pdprivacy.checks import items, whole
+from pdprivacy.checks import flag, items, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.exact import EXACT
@@ -37,6 +39,7 @@ from pdprivacy.release.spec import (
 from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.request import Request
 from pdprivacy.statistic import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
+from pdprivacy.statistic.candidates import Side
 from pdprivacy.types import Labels
 
 MOST_QUANTILES = 1000
@@ -209,6 +212,7 @@ def quantile(
     epsilon: Rational,
     split: Split = None,
     weights: Hashable | None = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
     """Select quantiles of numeric columns, as `DataFrame.quantile`.
@@ -242,6 +246,11 @@ def quantile(
         rounded to 2**-28 of the largest weight; for a ``q`` of many digits more coarsely, up to 2**-16.
         ``q`` must then be above 0 and below 1, with a denominator of at most 16383, which includes every
         ``q`` of four decimal digits.
+    interval : whether to select an interval for each quantile of these data, too, which `interval()` of the
+        release returns. The number and the two ends get a third of the cost each, so ``below_best`` is three
+        times as large. An end is sought so many ranks from the quantile that it is on the wrong side with
+        probability 2.5 % at most, for any data. Where there are too few records for that, it is nearly always
+        a declared bound. Not with ``weights``, and not for a ``q`` of 0 or 1.
 
     Returns a Series labelled by column and named ``q``; for a list of ``q``, a DataFrame indexed by ``q``.
 
@@ -258,7 +267,7 @@ def quantile(
     """
     refuse_numbers(protected, columns)
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
-    words = {**options, "split": split, "weights": weighing}
+    words = {**options, "split": split, "weights": weighing, "interval": interval}
     return ranked(protected, "quantile", chosen, q, epsilon, words)
 
 
@@ -308,7 +317,7 @@ def ranked(
         raise ParameterError(
             "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
         )
-    choices = [
+    numbers = [
         Quantile(
             RankGrid(column, statistic),
             share,
@@ -321,6 +330,7 @@ def ranked(
         for column, weight in zip(chosen, weights_of(chosen, options["split"]), strict=True)
         for share in shares
     ]
+    choices = _with_ends(numbers) if _wants_interval(options.get("interval"), shares, weighing) else numbers
     names = name_index(chosen)
     index: pd.Index[Any] = cell_index(keys, "groupby") if keys else pd.Index(named)
     if keys and several:
@@ -332,6 +342,24 @@ def ranked(
     return selected(protected, statistic, chosen, choices, epsilon, options, labels)
 
 
+def _wants_interval(interval: Any, shares: Sequence[Fraction], weighing: Column | None) -> bool:
+    """Return whether intervals are selected, too; refuse them where none are offered."""
+    if interval is None or not flag(interval, "interval"):
+        return False
+    if weighing is not None or not all(0 < share < 1 for share in shares):
+        raise ParameterError(
+            "'interval' is for quantiles without weights, of a 'q' above 0 and below 1.",
+            "leave interval out.",
+        )
+    return True
+
+
+def _with_ends(numbers: Sequence[Quantile]) -> list[Quantile]:
+    """Return each number followed by the two ends of its interval, with a third of its loss each."""
+    thirds = [replace(number, weight=number.weight / 3) for number in numbers]
+    return [replace(third, side=side) for third in thirds for side in (None, "below", "above")]
+
+
 @of_numbers
 def median(
     protected: Protected,
@@ -339,12 +367,13 @@ def median(
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select medians of numeric columns: the `quantile` of 1/2, with its error and its candidates.
 
     The sensitivity of the rank is 1/2 under "add_remove" and 1 under "replace_one". Returns a Series labelled
-    by column, as `DataFrame.median`.
+    by column, as `DataFrame.median`. ``interval`` as in `quantile`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -353,7 +382,8 @@ def median(
     40
     """
     chosen = columns_of(protected, columns, "median")
-    return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, {**options, "split": split})
+    words = {**options, "split": split, "interval": interval}
+    return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, words)
 
 
 @of_numbers
@@ -461,10 +491,22 @@ def selected(
     )
 
     def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
-        outcomes = zip(*drawn.outcomes, strict=True)
-        values = [_values(choices, selected, release.labels) for selected in outcomes]
-        released = side_by_side([release.labels.to_pandas(dated(each, timelines)) for each in values])
-        _attach(protected, call, choices, drawn, released)
+        outcomes = list(zip(*drawn.outcomes, strict=True))
+
+        def side_by_side_of(side: Side | None) -> Any:
+            values = [_values(choices, selected, release.labels, side) for selected in outcomes]
+            return side_by_side([release.labels.to_pandas(dated(each, timelines)) for each in values])
+
+        released, ends = side_by_side_of(None), {}
+        if any(_side(choice) is not None for choice in choices):
+            # an interval that also holds the released number is no shorter
+            outer = {
+                "lower": side_by_side_of("below").to_numpy(),
+                "upper": side_by_side_of("above").to_numpy(),
+            }
+            own = released.to_numpy()
+            ends = {"lower": np.minimum(outer["lower"], own), "upper": np.maximum(outer["upper"], own)}
+        _attach(protected, call, choices, drawn, released, ends)
         return released, None
 
     task = Selections(tuple(choices), choosing)
@@ -476,17 +518,36 @@ def _weights_per_draw(choice: Choice) -> int:
     return choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW
 
 
+def _side(choice: Choice) -> Side | None:
+    """Return the end of an interval that a choice selects; None where it selects no end."""
+    return choice.side if isinstance(choice, Quantile) else None
+
+
 def _chosen(choice: Choice, selected: Sequence[int]) -> list[Any]:
-    """Return the selected labels of a choice, or its number."""
+    """Return the selected labels of a choice, or its number.
+
+    An end of an interval is one step farther out where steps round numbers.
+    """
     if isinstance(choice, LabelScores):
         labels = choice.column.labels(choice.method)
         return [labels[index] for index in selected]
-    return [choice.value(step) for step in selected]
+    grid = choice.grid
+    moved = {None: 0, "below": -1, "above": 1}[choice.side] if grid.relative_step else 0
+    return [choice.value(int(np.clip(step + moved, grid.low, grid.high))) for step in selected]
 
 
-def _values(choices: Sequence[Choice], selected: Sequence[Sequence[int]], labels: AnswerLabels) -> Any:
-    """Return numbers as an array, or selected labels as an array or a list of columns."""
-    chosen = [_chosen(*pair) for pair in zip(choices, selected, strict=True)]
+def _values(
+    choices: Sequence[Choice],
+    selected: Sequence[Sequence[int]],
+    labels: AnswerLabels,
+    side: Side | None = None,
+) -> Any:
+    """Return numbers as an array, or selected labels as an array or a list of columns.
+
+    ``side``: the ends of intervals to return in place of the numbers.
+    """
+    pairs = [pair for pair in zip(choices, selected, strict=True) if _side(pair[0]) == side]
+    choices, chosen = [choice for choice, _ in pairs], [_chosen(*pair) for pair in pairs]
     scores = [choice for choice in choices if isinstance(choice, LabelScores)]
     if not scores:  # the quantiles of a column one after the other, each for all groups
         numbers = np.array(chosen, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
@@ -506,15 +567,21 @@ def _array_of(selected: Sequence[Any], choices: Sequence[LabelScores]) -> Any:
 
 
 def _attach(
-    protected: Protected, call: Call, choices: Sequence[Choice], drawn: Drawn, released: Released
+    protected: Protected,
+    call: Call,
+    choices: Sequence[Choice],
+    drawn: Drawn,
+    released: Released,
+    ends: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write the metadata of a selection."""
-    names = _names(choices)
+    """Write the metadata of a selection; ``ends``: those of the intervals, or none."""
+    pairs = [pair for pair in zip(choices, drawn.price.mechanisms, strict=True) if _side(pair[0]) is None]
+    names = _names([choice for choice, _ in pairs])
 
     def by_choice(values: Sequence[Any]) -> Any:
-        return values[0] if len(choices) == 1 else dict(zip(names, values, strict=True))
+        return values[0] if len(names) == 1 else dict(zip(names, values, strict=True))
 
-    facts = [_known_of(*pair, drawn.level) for pair in zip(choices, drawn.price.mechanisms, strict=True)]
+    facts = [_known_of(*pair, drawn.level) for pair in pairs]
     sensitivities, scales, errors = zip(*facts, strict=True)
     measures = dict.fromkeys(measure for error in errors for measure in error)
     attach(
@@ -524,13 +591,22 @@ def _attach(
         released,
         sensitivity=by_choice(sensitivities),
         scale=by_choice(scales),
-        split=dict(zip(names, (float(choice.weight) for choice in choices), strict=True)),
+        split=dict(zip(_names(choices), (float(choice.weight) for choice in choices), strict=True)),
         error={
             "level": drawn.level,
             **{name: by_choice([error.get(name) for error in errors]) for name in measures},
+            **{name: _plain(end) for name, end in ends.items()},
         },
         rows=public_rows(protected, call),
     )
+
+
+def _plain(ends: NDArray[Any]) -> list[Any]:
+    """Return ends of intervals as JSON, dates as texts."""
+    dates = ends.dtype.kind != "f"
+    texts = np.array([str(pd.Timestamp(end)) for end in ends.ravel()]) if dates else ends
+    plain: list[Any] = texts.reshape(ends.shape).tolist()
+    return plain
 
 
 def _known_of(

@@ -385,6 +385,8 @@ class View:
         cut = error.get("cut")
         if cut is True or (isinstance(cut, Mapping) and any(was_cut is True for was_cut in cut.values())):
             text += " There were too few public records for this rank: the value may lie beyond all records."
+        if "lower" in error:
+            text += " released.dp.interval() returns an interval for the quantile of these data."
         return text + self._in_value()
 
     def _sought(self) -> str:

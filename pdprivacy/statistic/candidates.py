@@ -20,6 +20,10 @@ from pdprivacy.statistic.rank_grid import RankGrid
 from pdprivacy.types import Integers
 
 End: TypeAlias = Literal["lower", "upper"]
+Side: TypeAlias = Literal["below", "above"]
+MISSES = 0.025
+"""The probability that an end of an interval is on the wrong side of the quantile."""
+
 
 MOST_PARTS = 10**6
 """The largest denominator of a quantile, which keeps ranks of 2**40 records below 2**62."""
@@ -135,6 +139,22 @@ class Runs:
         pairs = ((getattr(runs, name) for runs in (self, other)) for name in self.__slots__)
         return Runs(*(np.concatenate(list(pair)) for pair in pairs))
 
+    def farther(self, distance: int, end: int | None = None) -> Runs:
+        """Return these runs with deficits larger by a distance; the first or last step, ``end``, has none."""
+        if end is None:
+            return Runs(self.starts, self.lengths, self.deficits + distance)
+        (filled,) = np.nonzero(self.lengths)
+        starts, lengths, deficits = (
+            self.starts[filled],
+            self.lengths[filled],
+            self.deficits[filled] + distance,
+        )
+        at_end, first = Runs(*(np.array([number], np.int64) for number in (end, 1, 0))), starts[0] == end
+        starts[0] += int(first)
+        lengths[0 if first else -1] -= 1
+        others = Runs(starts, lengths, deficits)
+        return at_end.followed_by(others) if first else others.followed_by(at_end)
+
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
@@ -148,6 +168,12 @@ class Quantile:
 
     With ``end`` "lower", T is `rank`, a fixed number. With "upper", T is n - `rank`, the same rank counted
     from the other end. The sensitivity is that of `sensitivity.extreme`.
+
+    With ``side`` "below", the lower end of an interval for the quantile is selected: T is q n minus `margin`,
+    a fixed number, and the lowest step has all ranks below the records, so that its score is
+    -max(T - R, 0). All steps above the quantile have scores of at most minus `margin`, and some
+    step has a score of 0, however few the records are. With "above", the same from the other end. Each score
+    moves no further than that of the quantile, because the margin is fixed.
 
     With ``weights``, L, R, n and T are sums of weights in grid steps; ``end`` is None and there are no
     ``keys``.
@@ -167,6 +193,7 @@ class Quantile:
     end : the extreme to select in place of a quantile, or None.
     keys : the columns of the groups; if empty, all records are one group.
     weights : the weights of the records on a grid, only without ``keys``; see `quantile_bits`.
+    side : the end of an interval to select in place of the quantile, or None.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
     Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
@@ -179,6 +206,7 @@ class Quantile:
     end: End | None = None
     keys: tuple[Column, ...] = ()
     weights: Quantity | None = None
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         if self.weights is not None and (self.keys or self.end is not None):
@@ -200,7 +228,8 @@ class Quantile:
     @property
     def name(self) -> str:
         """The name of the column, and the share."""
-        return f"{self.grid.column.name}, q={float(self.q)!r}"
+        end = {"below": ", lower end", "above": ", upper end", None: ""}[self.side]
+        return f"{self.grid.column.name}, q={float(self.q)!r}{end}"
 
     @property
     def candidates(self) -> int:
@@ -247,8 +276,19 @@ class Quantile:
     def _outweighing(self, scale: float) -> int:
         return math.floor(min(math.log(20 * self.candidates) * scale, FARTHEST)) + 1
 
+    def margin(self, scale: float) -> int:
+        """Return how many ranks an end of an interval is sought beyond the quantile.
+
+        The steps on the wrong side of the quantile weigh at most `MISSES` of one step of the right rank. One
+        rank more covers quantiles that are interpolated between two records.
+        """
+        return math.ceil(min(math.log(self.candidates / MISSES) * scale, FARTHEST)) + 1
+
     def target(self, rows: int, scale: float) -> int:
         """Return the target T, in units of 1 / parts of a record."""
+        if self.side is not None:
+            moved = self.parts * self.margin(scale)
+            return self.q.numerator * rows + (moved if self.side == "above" else -moved)
         if self.end is None:
             return self.q.numerator * rows
         return self.rank(scale) if self.end == "lower" else rows - self.rank(scale)
@@ -274,7 +314,9 @@ class Quantile:
         """
         parts = self.parts
         # a rank beyond all records is as far from every step as the last rank, up to a constant
-        target = min(max(self.target(ranks.rows, scale), 0), parts * ranks.rows)
+        wanted = self.target(ranks.rows, scale)
+        target = min(max(wanted, 0), parts * ranks.rows)
+        farther = 0 if self.side is None else abs(wanted - target)
         low, high = self.grid.low, self.grid.high
         window = ranks.between(target // parts - reach, -(-target // parts) + reach)
         above = window.below + int(window.counts.sum())
@@ -290,9 +332,12 @@ class Quantile:
             first, last = np.searchsorted(whole.values, [window.low, window.high + 1])
             before = Window(low, window.low - 1, 0, whole.values[:first], whole.counts[:first])
             after = Window(window.high + 1, high, above, whole.values[last:], whole.counts[last:])
-            return _runs(before, target, parts).followed_by(_runs(after, target, parts))
+            return _runs(before, target, parts).followed_by(_runs(after, target, parts)).farther(farther)
 
-        return _runs(window, target, parts), others, min(beyond, default=0), rest
+        near = _runs(window, target, parts)
+        if farther:  # the window reaches to the end of the grid
+            near = near.farther(farther, low if self.side == "below" else high)
+        return near, others, min(beyond, default=0) + farther, rest
 
     def value(self, step: int) -> float:
         """Return the number at a step, within the bounds."""

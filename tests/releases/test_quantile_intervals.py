@@ -1,0 +1,159 @@
+"""Intervals of quantiles: on either side of the quantile of the data, and the loss of their parts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pytest
+
+import pdprivacy
+from pdprivacy import Column, Domain, protection
+from pdprivacy.errors import MetadataError, ParameterError
+from pdprivacy.releases import median, quantile
+from tests.support.statistics import accepts_share
+
+DOMAIN = Domain(
+    (
+        Column("whole", "integer", lower=0, upper=120),
+        Column("skewed", "float", lower=0, upper=10**6),
+        Column("few", "integer", lower=0, upper=10),
+        Column("ends", "float", lower=-1, upper=1),
+    )
+)
+NAMES = [column.name for column in DOMAIN.columns]
+
+
+def table(rows: int) -> pd.DataFrame:
+    rng = np.random.default_rng(rows)
+    return pd.DataFrame(
+        {
+            "whole": rng.integers(1, 100, rows),
+            "skewed": np.minimum(np.exp(rng.normal(9, 2, rows)), 9e5),
+            "few": rng.choice([2, 3, 9], rows),
+            "ends": rng.choice([-0.99, 0.99], rows),
+        }
+    )
+
+
+def protected(rows: int, **scope: Any) -> Any:
+    return pdprivacy.protect(table(rows), DOMAIN, epsilon=10**9, **scope)
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}], ids=["add_remove", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+@pytest.mark.parametrize("rows", [200, 2000, 20_000])
+def test_intervals_hold_the_quantile_of_the_data(rows, epsilon, scope):
+    """At least 95 % of 200 releases, for every way to interpolate; false alarms as in `accepts_share`."""
+    private, shares, releases = protected(rows, **scope), [0.05, 0.5, 0.9], 200
+    for name in NAMES:
+        released = private.dp.quantile(
+            name, shares, epsilon=releases * epsilon * len(shares), releases=releases, interval=True, rng=4
+        )
+        ends = released.dp.interval()
+        lower, upper = ends["lower"].to_numpy(), ends["upper"].to_numpy()
+        for way in ("linear", "lower", "higher"):
+            exact = table(rows)[name].quantile(shares, interpolation=way).to_numpy()[:, np.newaxis]
+            for hits in ((lower <= exact) & (exact <= upper)).sum(axis=1):
+                assert accepts_share(hits, releases, 0.95, "less")
+        assert (lower <= released.to_numpy()).all()
+        assert (released.to_numpy() <= upper).all()
+
+
+def test_intervals_shrink_with_more_records_and_are_the_whole_range_of_few():
+    private = protected(20_000)
+    ends = private.dp.median(["whole", "skewed"], epsilon=6, interval=True, rng=1).dp.interval()
+    sorted_values = np.sort(table(20_000)["skewed"].to_numpy())
+    ranks = np.searchsorted(sorted_values, ends.loc["skewed", ["lower", "upper"]].astype(float))
+    # scale 1 and 2**37 candidates at most: ln(2**37 / 0.025) ranks beyond, and as many farther at most
+    assert (abs(ranks - 10_000) <= 2 * 30 + 2).all()
+    assert ends.loc["whole", "upper"] - ends.loc["whole", "lower"] <= 2
+    few = protected(20).dp.median("skewed", epsilon=0.1, interval=True, rng=1).dp.interval()
+    assert few[["lower", "upper"]].iloc[0].tolist() == [0, 10**6]
+    none = protected(20).query("whole > 100").dp.median("whole", epsilon=0.1, interval=True, rng=1)
+    assert none.dp.interval()[["lower", "upper"]].iloc[0].tolist() == [101, 120]
+
+
+@pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}])
+@pytest.mark.parametrize("releases", [1, 3])
+def test_the_loss_is_that_of_the_parts(scope, releases):
+    """Three selections per quantile, of a third of its loss each; together, exactly what was asked for."""
+    facts = protection.find(protected(50, **scope))
+    release = quantile(
+        facts, ["whole", "few"], [0.25, 0.5], epsilon=Fraction(6, 5), releases=releases, interval=True
+    )
+    price = release.task.price(release.task.cost)
+    losses = [mechanism.loss.epsilon for mechanism in price.mechanisms]
+    assert losses == [Fraction(6, 5) / 12 / releases] * 12
+    assert sum(event.loss.epsilon * count for event, count in price.events) == Fraction(6, 5)
+    for choice, mechanism in zip(release.task.choices, price.mechanisms, strict=True):
+        # the scale of the exponential mechanism for scores that move either way
+        assert mechanism.scale == pytest.approx(2 * float(choice.sensitivity / mechanism.epsilon))
+    private = protected(50, **scope)
+    private.dp.median("whole", epsilon=0.5, interval=True)
+    assert private.dp.budget.spent == (0.5, 0)
+    assert len(private.dp.budget.entries) == 1
+    split = private.dp.median("whole", epsilon=0.5, interval=True).dp.metadata.split
+    assert [*split] == ["whole, q=0.5", "whole, q=0.5, lower end", "whole, q=0.5, upper end"]
+    assert [*split.values()] == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 400])
+def test_other_engines_select_the_same_ends(rows):
+    polars = pytest.importorskip("polars")
+    frame = table(max(rows, 1)).head(rows)
+    lazy = polars.DataFrame({name: frame[name].to_numpy() for name in frame}).lazy()
+    ends = [
+        pdprivacy.protect(data, DOMAIN, epsilon=9)
+        .dp.quantile(NAMES, [0.1, 0.5], epsilon=8, interval=True, rng=3)
+        .dp.interval()
+        for data in (frame, lazy)
+    ]
+    pd.testing.assert_frame_equal(*ends)
+
+
+def test_shapes_dates_and_files(tmp_path):
+    days = pd.DataFrame({"day": pd.date_range("2020-02-01", periods=3000, freq="h", unit="ns")})
+    within = pa.Check.in_range(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31"))
+    schema = pa.DataFrameSchema({"day": pa.Column("datetime64[ns]", within, metadata={"dp": {}})})
+    dates = days.dp.protect(schema, epsilon=10).dp.median("day", epsilon=3, interval=True)
+    dates.dp.save(tmp_path / "dates.json")
+    again = pdprivacy.read_release(tmp_path / "dates.json").dp.interval()
+    pd.testing.assert_frame_equal(again, dates.dp.interval())
+    lower, upper = dates.dp.interval()[["lower", "upper"]].iloc[0]
+    assert lower <= days["day"].median() <= upper
+    assert upper - lower < pd.Timedelta(days=20)
+    released = protected(400).dp.quantile(["whole", "few"], [0.1, 0.5], epsilon=9, interval=True, releases=2)
+    assert released.shape == (2, 4)
+    assert released.dp.interval().shape == (2, 16)
+    assert "returns an interval for the quantile" in repr(released.dp)
+    plain = protected(400).dp.quantile("whole", 0.5, epsilon=9, interval=False)
+    with pytest.raises(MetadataError, match="no interval around its value"):
+        plain.dp.interval()
+    with pytest.raises(MetadataError, match="selected at level"):
+        released.dp.interval(level=0.9)
+    plan = protected(400).dp.plan
+    at_third = plan.median("whole", epsilon=1, interval=True)["ranks"].item()
+    assert at_third == pytest.approx(3 * plan.median("whole", epsilon=1)["ranks"].item())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda dp: dp.quantile("whole", [0, 0.5], epsilon=1, interval=True),
+        lambda dp: dp.quantile("whole", 0.5, epsilon=1, weights="few", interval=True),
+        lambda dp: dp.median("whole", epsilon=1, interval="yes"),
+    ],
+)
+def test_intervals_that_are_not_offered_are_refused(call):
+    private = protected(50)
+    with pytest.raises(ParameterError, match="'interval'"):
+        call(private.dp)
+    assert private.dp.budget.spent == (0, 0)
+    assert median(protection.find(private), "whole", epsilon=1) == median(
+        protection.find(private), "whole", epsilon=1, interval=None
+    )
