@@ -146,6 +146,7 @@ _ROW_STEPS = {
     "recode": '("region", {"north": "other"})',
     "fillna": "(0)",
     "dropna": '("age")',
+    "drop": '(columns=["age"])',
     "select": '(["age", "region"])',
     "rename": '(columns={"age": "years"})',
     "astype": '({"age": "float64"})',

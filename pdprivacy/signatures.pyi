@@ -90,7 +90,8 @@ class ProtectedMethods:
         min_records: int = 5, min_labels: int = 2, ordered: Labels | None = None
     ) -> Anonymity: ...
     def assign(
-        self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+        self, /, *, bounds: Mapping[str, Sequence[float]] | None = None,
+        **expressions: str | ProtectedColumn | Callable[[ProtectedFrame], str | ProtectedColumn]
     ) -> ProtectedFrame: ...
     def astype(
         self, dtype: Any
@@ -232,6 +233,9 @@ class ProtectedMethods:
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
+    def drop(
+        self, *, columns: Labels
+    ) -> ProtectedFrame: ...
     def dropna(
         self, subset: Labels | None = None, *, how: Literal['any', 'all'] = 'any'
     ) -> ProtectedFrame: ...

@@ -95,6 +95,7 @@ CALLS = [
     ("fillna", (0,), {}),
     ("dropna", (), {"subset": ["income"]}),
     ("select", (["age", "region"],), {}),
+    ("drop", (), {"columns": ["age"]}),
     ("sample", (), {"frac": 0.5, "rng": 1}),
     ("suppress_outliers", ("age", 0.1, 0.2), {"rng": 1}),
     ("compare_sampling", ("mean", "age"), {"rates": [0.5], "repetitions": 2, "rng": 1}),
@@ -157,7 +158,7 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     plan = private.dp.plan.mean("age", epsilon=1, rows=100)
     assert public(plan.dp) == public(private.dp.quality().dp) == ["plot"]
     assert public(private.dp.lineage.dp) == []
-    assert public(private) == sorted({"columns", "copy", "dp", *ROW_STEPS})
+    assert public(private) == sorted({"columns", "copy", "dp", "loc", "pipe", *ROW_STEPS})
     named = "abs between clip dt fillna isin isna isnull notna notnull"
     assert public(private["age"]) == public(private["age"] > 3) == named.split()
     with private.dp.batch() as batch:

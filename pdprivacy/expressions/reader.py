@@ -206,7 +206,9 @@ class ExpressionReader:
                 ast.Compare()
                 | ast.BoolOp()
                 | ast.UnaryOp(op=ast.Not() | ast.Invert())
-                | ast.Call(func=ast.Attribute(attr="isna" | "isnull" | "notna" | "notnull"))
+                | ast.Call(
+                    func=ast.Attribute(attr="isna" | "isnull" | "notna" | "notnull" | "isin" | "between")
+                )
             ):
                 return outcomes(self.condition(syntax), self.show(syntax))
         return None
@@ -228,6 +230,8 @@ class ExpressionReader:
                 return Negation(self.condition(operand))
             case ast.Compare():
                 return self._comparison(node)
+            case ast.Call(func=ast.Attribute(attr="isin" | "between")):
+                return self._comparison(self._compared(node))
             case ast.Call(func=ast.Attribute(value=owner, attr=attribute), args=[], keywords=[]) if (
                 attribute in NULL_TESTS
             ):
@@ -249,6 +253,19 @@ class ExpressionReader:
             for left, operator_, right in zip(operands, node.ops, operands[1:], strict=False)
         ]
         return parts[0] if len(parts) == 1 else BooleanOperation(tuple(parts), every=True)
+
+    def _compared(self, node: ast.Call) -> ast.Compare:
+        """The comparison that a call of ``isin`` or ``between`` stands for."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="isin"), args=[listed], keywords=[]):
+                return ast.Compare(owner, [ast.In()], [listed])
+            case ast.Call(func=ast.Attribute(value=owner, attr="between"), args=[left, right], keywords=[]):
+                return ast.Compare(left, [ast.LtE(), ast.LtE()], [owner, right])
+        raise QueryError(
+            f"{self.show(node)!r} has other arguments than column.isin([CONSTANT, ...]) and "
+            "column.between(LOWER, UPPER).",
+            SHAPE,
+        )
 
     def _pair(self, left: ast.expr, operator_: ast.cmpop, right: ast.expr, node: ast.Compare) -> Condition:
         for side in (left, right):

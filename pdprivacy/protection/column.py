@@ -510,6 +510,9 @@ class DateFields:
         """The day of the week, 0 (Monday) to 6."""
         return self._field("dayofweek")
 
+    weekday = day_of_week = dayofweek
+    day_of_year = dayofyear
+
     @property
     def hour(self) -> ProtectedColumn:
         """The hour, 0 to 23."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 
 End: TypeAlias = float | str | date
+Piped = TypeVar("Piped")
 
 
 ROW_STEPS = (
-    "assign", "astype", "clip", "cut", "dropna", "fillna", "query", "recode", "rename", "select",
+    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "query", "recode", "rename", "select",
 )  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
 
@@ -140,6 +141,23 @@ class ProtectedFrame(Opaque):
             )
         return ProtectedColumn._named(self._protected, key)
 
+    @property
+    def loc(self) -> ConditionalRows:
+        """The records that meet a condition, and their columns, as `DataFrame.loc`: see `ConditionalRows`."""
+        return ConditionalRows(self)
+
+    def pipe(self, func: Callable[..., Piped], /, *args: Any, **kwargs: Any) -> Piped:
+        """Return ``func(private, *args, **kwargs)``, as `DataFrame.pipe`; the function gets this frame.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+        >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+        >>> private = frame.dp.protect(schema, epsilon=1)
+        >>> private.pipe(lambda adults: adults.query("age >= 18")).dp.domain["age"].bounds("mean")
+        (18.0, 120.0)
+        """
+        return func(self, *args, **kwargs)
+
     @with_hints
     def query(self, expr: str) -> ProtectedFrame:
         """Select the records that meet a condition, as `DataFrame.query`.
@@ -186,14 +204,19 @@ class ProtectedFrame(Opaque):
 
     @with_hints
     def assign(
-        self, /, *, bounds: Mapping[str, Sequence[float]] | None = None, **expressions: str | ProtectedColumn
+        self,
+        /,
+        *,
+        bounds: Mapping[str, Sequence[float]] | None = None,
+        **expressions: str | ProtectedColumn | Callable[[ProtectedFrame], str | ProtectedColumn],
     ) -> ProtectedFrame:
         """Add columns computed from declared ones by arithmetic or conditions, as `DataFrame.assign`.
 
         ``expressions``: one per new column, such as ``private["gain"] - private["loss"]`` or, as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
         a condition gives truth values). For dates a difference is a number of days, and a field such as
-        ``private["joined"].dt.month`` a whole number. Functions and Series are refused: they may look at
+        ``private["joined"].dt.month`` a whole number. A function is called with the protected frame and the
+        new columns before its own, and returns an expression. Series are refused: they may have looked at
         other records. The bounds of a new column follow from those of its columns; ``bounds`` states narrower
         public ones by column, into which values are clipped, and is needed where a denominator may be zero.
 
@@ -206,7 +229,14 @@ class ProtectedFrame(Opaque):
         >>> private.assign(yearly=12 * private["pay"]).dp.domain["yearly"].bounds("mean")
         (0.0, 1200.0)
         """
-        owned = {
+        for index, (name, value) in enumerate(expressions.items()):
+            if callable(value):
+                named = list(expressions.items())
+                before = dict(named[:index])
+                current = self.assign(bounds=_some(bounds, before), **before) if before else self
+                after = {name: value(current), **dict(named[index + 1 :])}
+                return current.assign(bounds=_some(bounds, before, others=True), **after)
+        owned: dict[str, Any] = {
             name: self._owned(value) if isinstance(value, ProtectedColumn) else value
             for name, value in expressions.items()
         }
@@ -347,6 +377,25 @@ class ProtectedFrame(Opaque):
         """
         return self._after(steps.select(self._protected.domain, columns))
 
+    @with_hints
+    def drop(self, *, columns: Labels) -> ProtectedFrame:
+        """Drop these declared columns, as `DataFrame.drop`.
+
+        Raises ParameterError for a column that is not declared, and where none would be left.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> flag = pa.Column(bool, metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"ill": [True, False] * 50, "member": [True] * 100})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"ill": flag, "member": flag}), epsilon=1)
+        >>> list(private.drop(columns="member").columns)
+        ['ill']
+        """
+        dropped = self.select(columns).columns
+        left = [name for name in self._protected.domain if name not in dropped]
+        if not left:
+            raise ParameterError("'drop' would leave no declared column.")
+        return self.select(left)
+
     # ---------------------------------------------------------------- refusals
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
@@ -360,6 +409,61 @@ class ProtectedFrame(Opaque):
 
     def __bool__(self) -> NoReturn:
         raise self._opaque_error("A truth value", self._example_call("count"))
+
+
+@short_tracebacks
+class ConditionalRows:
+    """The ``.loc`` of a protected frame: records by a condition, and their columns.
+
+    ``private.loc[condition]`` is ``private[condition]``; ``private.loc[condition, columns]`` takes columns
+    of these records: a label gives a symbolic column, a list of labels a frame. ``:`` stands for all.
+    Index labels and places are refused, because they are not declared.
+
+    >>> import pandas as pd, pandera.pandas as pa
+    >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    >>> frame, schema = pd.DataFrame({"age": [31, 54] * 500}), pa.DataFrameSchema({"age": age})
+    >>> private = frame.dp.protect(schema, epsilon=1)
+    >>> private.loc[private["age"] >= 18, ["age"]].dp.domain["age"].bounds("mean")
+    (18.0, 120.0)
+    """
+
+    __slots__ = ("_frame",)
+
+    def __init__(self, frame: ProtectedFrame) -> None:
+        self._frame = frame
+
+    def __repr__(self) -> str:
+        return "private.loc[CONDITION] or private.loc[CONDITION, COLUMNS]"
+
+    @overload
+    def __getitem__(
+        self, key: ProtectedColumn | slice | tuple[ProtectedColumn | slice, list[Any] | slice]
+    ) -> ProtectedFrame: ...
+    @overload
+    def __getitem__(self, key: tuple[ProtectedColumn | slice, str | float]) -> ProtectedColumn: ...
+    def __getitem__(self, key: Any) -> ProtectedColumn | ProtectedFrame:
+        """The records that meet a condition; see the class."""
+        rows: Any = key
+        columns: Any = slice(None)
+        if isinstance(key, tuple) and len(key) == 2:
+            rows, columns = key
+        if isinstance(rows, ProtectedColumn):
+            frame = self._frame[rows]
+        elif isinstance(rows, slice) and rows == slice(None):
+            frame = self._frame
+        else:
+            raise self._frame._opaque_error("'loc' by index labels", self._frame._example_filter())
+        return frame if isinstance(columns, slice) and columns == slice(None) else frame[columns]
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise ParameterError("A protected frame is not changed in place.", EXAMPLES["assign"])
+
+
+def _some(bounds: Any, names: Mapping[str, object], others: bool = False) -> Any:
+    """The bounds of these columns, or of all others; what is no mapping as it is."""
+    if not isinstance(bounds, Mapping):
+        return bounds
+    return {name: ends for name, ends in bounds.items() if (name in names) != others} or None
 
 
 def find(frame: Any) -> Protected:

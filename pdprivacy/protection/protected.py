@@ -394,6 +394,9 @@ _TRIM = Example(
 )
 _TOP = "private.query with a public threshold, or private.dp.quantile for a private one"
 _COLUMN = Example('arithmetic of declared columns: private.assign(net="age - income")')
+_EXPRESSION = Example('an expression as a new column: private.assign(yearly="12 * income")')
+_TRUTH = Example('a condition as a column of truth values: private.assign(old="age >= 65")')
+_RECODE = Example("labels for labels: private.recode('region', {'north': 'other'})")
 _FILL = "a public constant: private.fillna(0), or private.dropna()"
 _RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
 _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
@@ -417,9 +420,10 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("ffill", "bfill", "pad", "backfill", "interpolate"), (_SPREADS, _FILL)),
         **dict.fromkeys(("merge", "join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
         **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
-        **dict.fromkeys(("drop", "filter", "reindex"), (_PLACE, _SELECT)),
-        **dict.fromkeys(("apply", "map", "transform", "pipe"), (_FUNCTION, _COLUMN)),
-        "eval": ("an expression may look at other records, as with age.mean()", _COLUMN),
+        **dict.fromkeys(("filter", "reindex"), (_PLACE, _SELECT)),
+        **dict.fromkeys(("apply", "transform"), (_FUNCTION, _COLUMN)),
+        "map": ("it takes functions, which may look at other records", _RECODE),
+        "eval": ("an expression may look at other records, as with age.mean()", _EXPRESSION),
         "qcut": (
             "its edges are quantiles of the data",
             Example("public edges: private.cut('age', [18, 30, 65])"),
@@ -428,11 +432,9 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "it is not a declared step",
             Example('steps of one: private.assign(steps="income // 1")'),
         ),
-        "replace": (
-            "it looks for values that need not be declared",
-            Example("private.recode('region', {'north': 'other'})"),
-        ),
-        **dict.fromkeys(("where", "mask", "update", "combine_first"), (_WIDER, _COLUMN)),
+        "replace": ("it looks for values that need not be declared", _RECODE),
+        **dict.fromkeys(("where", "mask"), (_WIDER, _TRUTH)),
+        **dict.fromkeys(("update", "combine_first"), (_WIDER, _COLUMN)),
     }
 )
 """Refused steps by name: the reason, and the declared step in its place."""

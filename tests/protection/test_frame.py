@@ -69,7 +69,7 @@ READS_CELLS = {
     "index": lambda f: f.index,
     "head": lambda f: f.head(),
     "pandas sample": lambda f: f.sample(5, random_state=1),
-    "drop": lambda f: f.drop(columns="town"),
+    "drop": lambda f: f.drop(0),
     "sort_values": lambda f: f.sort_values("age"),
     "reset_index": lambda f: f.reset_index(drop=True),
     "replace": lambda f: f.replace({"health": {"yes": "no"}}),
