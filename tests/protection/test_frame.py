@@ -10,7 +10,9 @@ import weakref
 import numpy as np
 import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal
 
+import pdprivacy
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import OpaqueFrameError, ParameterError, UnknownNameError
 from pdprivacy.protection import ProtectedFrame, find
@@ -265,3 +267,92 @@ def test_a_mask_of_cells_is_no_list_of_columns(mask):
     private = frame.dp.protect(Domain((Column("age", "integer", lower=0, upper=120),)), epsilon=1)
     with pytest.raises(ParameterError, match="takes a column, a list of columns or a condition"):
         private[mask]
+
+
+# ---------------------------------------------------------------- idioms of chains of methods
+
+PEOPLE = pd.DataFrame(
+    {
+        "age": pd.array([20, 31, None, 54, 67, 31], dtype="Int64"),
+        "pay": [1.5, 2.0, 8.0, 3.0, 5.0, 9.0],
+        "town": ["n", "s", "n", "s", "e", "n"],
+    }
+)
+PEOPLE_DOMAIN = Domain(
+    (
+        Column("age", "integer", nullable=True, lower=0, upper=99),
+        Column("pay", "float", lower=0, upper=10),
+        Column("town", "category", categories=("n", "s", "e")),
+    )
+)
+CHAINS = {
+    "loc of records": lambda f: f.loc[f["pay"] > 2],
+    "loc of a condition of two": lambda f: f.loc[(f["pay"] > 2) & f["town"].isin(["n"])],
+    "loc of records and columns": lambda f: f.loc[f["pay"] > 2, ["town", "pay"]],
+    "loc of columns": lambda f: f.loc[:, ["town"]],
+    "loc of all": lambda f: f.loc[f["pay"] > 2, :],
+    "pipe": lambda f: f.pipe(lambda frame, least: frame[frame["pay"] >= least], least=3),
+    "function in assign": lambda f: f.assign(double=lambda frame: 2 * frame["pay"]),
+    "functions that read new columns": lambda f: f.assign(
+        double=lambda frame: 2 * frame["pay"], more=lambda frame: frame["double"] + 1
+    ),
+    "a column and functions": lambda f: f.assign(
+        double=2 * f["pay"], more=lambda frame: frame["double"] + 1, less=lambda frame: frame["more"] - 3
+    ),
+    "a function that reads a replaced column": lambda f: f.assign(
+        pay=f["pay"] * 3, third=lambda frame: frame["pay"] / 3
+    ),
+    "drop": lambda f: f.drop(columns="age"),
+    "drop of several": lambda f: f.drop(columns=["town", "age"]),
+    "between in query": lambda f: f.query("pay.between(2, 5)"),
+    "not between in query": lambda f: f.query("not age.between(30, 60)"),
+    "isin in query": lambda f: f.query("town.isin(['n', 'e']) and pay.isin([1.5, 5.0])"),
+    "not isin in query": lambda f: f.query("not town.isin(['n'])"),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_chains_of_methods_do_what_they_do_in_pandas(chain):
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    assert_frame_equal(find(chain(private)).snapshot, chain(PEOPLE), check_dtype=False)
+
+
+def test_a_column_of_loc_is_a_column_of_the_records_that_are_left():
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    town = private.loc[private["pay"] > 2, "town"]
+    assert repr(town) == "town"
+    assert town._protected.filters == ("pay > 2",)
+
+
+def test_bounds_of_assign_are_those_of_columns_made_by_functions():
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    bounds = {"double": (1, 7), "more": (2, 3)}
+    made = private.assign(bounds=bounds, double="2 * pay", more=lambda frame: frame["double"] + 1)
+    assert made.dp.domain["double"].bounds("mean") == (1, 7)
+    assert made.dp.domain["more"].bounds("mean") == (2, 3)
+    with pytest.raises(ParameterError, match="'other', which is not a new column"):
+        private.assign(bounds={"other": (1, 7)}, double=lambda frame: 2 * frame["pay"])
+
+
+@pytest.mark.parametrize(
+    "cells", [lambda frame: PEOPLE["pay"], lambda frame: frame, lambda frame: PEOPLE["pay"].to_numpy()]
+)
+def test_functions_of_assign_return_expressions_alone(cells):
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    with pytest.raises(ParameterError, match="must be an expression of columns"):
+        private.assign(new=cells)
+
+
+@pytest.mark.parametrize(
+    "key", [3, slice(3, 5), "a", (3, "pay"), (slice(1, 2), "pay"), [1, 2], [True, False]]
+)
+def test_loc_reads_no_index_labels(key):
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    with pytest.raises(OpaqueFrameError, match="'loc' by index labels reads cells"):
+        private.loc[key]
+
+
+def test_no_column_left_is_an_error():
+    private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
+    with pytest.raises(ParameterError, match="'drop' would leave no declared column"):
+        private.drop(columns=["age", "pay", "town"])

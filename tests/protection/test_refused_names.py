@@ -22,7 +22,6 @@ FRAME = pd.DataFrame(
 )
 READING = [
     "iloc",
-    "loc",
     "at",
     "iat",
     "head",
