@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -356,3 +357,12 @@ def test_no_column_left_is_an_error():
     private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
     with pytest.raises(ParameterError, match="'drop' would leave no declared column"):
         private.drop(columns=["age", "pay", "town"])
+
+
+def test_the_day_of_the_week_has_the_names_of_pandas():
+    bounds = pa.Check.in_range("1970-01-01", "1970-12-31")
+    schema = pa.DataFrameSchema({"day": pa.Column("datetime64[ns]", bounds, metadata={"dp": {}})})
+    frame = pd.DataFrame({"day": pd.to_datetime(["1970-01-01", "1970-01-04"]).astype("datetime64[ns]")})
+    private = frame.dp.protect(schema, epsilon=1)
+    made = private.assign(first=lambda f: f["day"].dt.weekday, second=lambda f: f["day"].dt.day_of_week)
+    assert find(made).snapshot[["first", "second"]].to_numpy().tolist() == [[3, 3], [6, 6]]  # 0 is Monday
