@@ -39,6 +39,7 @@ import numpy.typing as npt
 
 from pdprivacy.checks import flag, instance, items, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got, short_public
+from pdprivacy.least_distance import nearest_within
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.types import Floats, Integers
 
@@ -52,6 +53,7 @@ __all__ = [
     "equality_bounds",
     "hierarchy",
     "integers",
+    "linear_constraints",
     "nearest_correlation",
     "nearest_covariance",
     "nearest_psd",
@@ -312,6 +314,43 @@ def all_but_one(
     left = np.maximum(goals - np.pad(used, ((0, 0), (1, 0))), 0.0)
     result = np.append(np.where(used <= goals, others, left[:, :-1]), left[:, -1:], axis=1)
     return _back(result, array.shape, axis)
+
+
+def linear_constraints(
+    values: npt.ArrayLike, coefficients: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
+) -> Floats:
+    """Return the nearest numbers, in Euclidean distance, whose linear combinations lie within limits.
+
+    ``values``: n numbers. ``coefficients``: (k, n), a row for each combination. ``lower`` and ``upper``: its
+    public limits, k numbers or one for all, which may be infinite. No numbers within the limits, such as the
+    true ones, are farther from the result than from ``values``. Limits are met to the rounding of floats.
+
+    ParameterError: no numbers meet all limits.
+
+    Source: Liu, Remark 1; the least distance problem of Lawson, Hanson (1974), chapter 23.
+
+    >>> from pdprivacy import postprocess
+    >>> postprocess.linear_constraints([2.0, 4.0, 1.0], [[1, 1, 1]], lower=10, upper=10).round(6)
+    array([3., 5., 2.])
+    """
+    numbers = _numbers(values).astype(np.float64)
+    rows = _numbers(coefficients, "coefficients").astype(np.float64)
+    fits = rows.ndim == 2 and numbers.shape == rows.shape[1:] and rows.size
+    if not fits or not rows.any(axis=1).all():
+        raise ParameterError("'coefficients' must hold a row, not all 0, for each constraint of 'values'.")
+    least, most = (_limits(limits, name, rows) for limits, name in ((lower, "lower"), (upper, "upper")))
+    if (least > most).any() or (least == math.inf).any() or (most == -math.inf).any():
+        raise ParameterError("'lower' must not be above 'upper', and both must leave a number.")
+    if (result := nearest_within(numbers, rows, least, most)) is None:
+        raise ParameterError("'lower' and 'upper' leave no numbers that meet all of them.")
+    return result
+
+
+def _limits(limits: npt.ArrayLike, name: str, rows: Floats) -> Floats:
+    array = _numbers(limits, name, infinite=True)
+    if array.shape not in ((), (len(rows),)):
+        raise ParameterError(f"{name!r} must be a number, or hold one for each row of 'coefficients'.")
+    return np.broadcast_to(array.astype(np.float64), len(rows))
 
 
 def equality_bounds(

@@ -1,4 +1,4 @@
-"""Results against their defining constraints, optimality conditions, brute force and exact arithmetic."""
+"""Results (`least_distance`, too) against constraints, optimality conditions and exact arithmetic."""
 
 from __future__ import annotations
 
@@ -304,6 +304,52 @@ def test_the_order_and_the_unit_of_cells_do_not_matter(closed, line, total, rota
 
 
 BOUNDS = st.tuples(st.integers(-6, 6), st.integers(-6, 6)).map(sorted)
+
+
+def random_constraints(rng):
+    """Numbers that meet some linear constraints, the constraints, and the numbers with noise."""
+    n, k = rng.integers(1, 10), rng.integers(1, 12)
+    rows = rng.choice([-1.0, 0.0, 0.0, 1.0, 2.0], (k, n))
+    rows[~rows.any(axis=1)] = 1
+    truth = rng.normal(scale=3, size=n)
+    lower, upper = (rows @ truth + sign * rng.choice([0, 0.5, 2], k) for sign in (-1, 1))
+    lower[rng.random(k) < 0.3], upper[rng.random(k) < 0.3] = -math.inf, math.inf
+    return truth, rows, lower, upper, truth + rng.normal(scale=rng.choice([0.1, 5, 100]), size=n)
+
+
+def test_linear_constraints_meet_the_optimality_conditions():
+    """The nearest point: it meets the limits, and what was moved is a sum of rows whose limits are reached.
+
+    Rows at the lower limit push upwards, those at the upper one downwards (Karush, Kuhn, Tucker).
+    """
+    rng = np.random.default_rng(6)
+    moved = 0
+    for _ in range(150):
+        truth, rows, lower, upper, noisy = random_constraints(rng)
+        result = postprocess.linear_constraints(noisy, rows, lower, upper)
+        at, near = rows @ result, 1e-8 * (1 + np.abs(noisy).max())
+        assert (at >= lower - near).all()
+        assert (at <= upper + near).all()
+        assert np.linalg.norm(result - truth) <= np.linalg.norm(noisy - truth) + near
+        pushes = np.concatenate([rows[at <= lower + near], -rows[at >= upper - near]])
+        if len(pushes):
+            _, left = optimize.nnls(pushes.T, result - noisy)
+            assert left <= 10 * near
+        else:
+            np.testing.assert_array_equal(result, noisy)
+        moved += bool(np.abs(result - noisy).max() > near)
+    assert moved > 100
+
+
+def test_known_projections_are_linear_constraints():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        values = rng.normal(size=6)
+        sums = np.vstack([np.ones(6), np.eye(6)])
+        shares = postprocess.linear_constraints(values, sums, [1] + [0] * 6, [1] + [math.inf] * 6)
+        np.testing.assert_allclose(shares, postprocess.simplex(values), atol=1e-12)
+        clamped = postprocess.linear_constraints(values, np.eye(6), -0.5, 0.5)
+        np.testing.assert_allclose(clamped, np.clip(values, -0.5, 0.5), atol=1e-12)
 
 
 @given(BOUNDS, BOUNDS, st.integers(-9, 9))
@@ -841,6 +887,19 @@ REFUSED = {
     "simplex, a negative total": lambda: postprocess.simplex([[1.0, 2.0]], [-SECRET], axis=1),
     "all_but_one, totals of text": lambda: postprocess.all_but_one([[SECRET]], ["a"], axis=1),
     "all_but_one, bounded": lambda: postprocess.all_but_one([SECRET], 1, bounded=1),
+    "linear_constraints, table": lambda: postprocess.linear_constraints([[SECRET]], [[1]], 0, 1),
+    "linear_constraints, shape": lambda: postprocess.linear_constraints([SECRET], [[1, 1]], 0, 1),
+    "linear_constraints, no row": lambda: postprocess.linear_constraints([SECRET], np.ones((0, 1)), 0, 1),
+    "linear_constraints, zeros": lambda: postprocess.linear_constraints([SECRET], [[0]], 0, 1),
+    "linear_constraints, limits": lambda: postprocess.linear_constraints([SECRET], [[1]], [0, 0], 1),
+    "linear_constraints, order": lambda: postprocess.linear_constraints([SECRET], [[1]], 1, 0),
+    "linear_constraints, infinite": lambda: postprocess.linear_constraints(
+        [SECRET], [[1]], math.inf, math.inf
+    ),
+    "linear_constraints, nan": lambda: postprocess.linear_constraints([SECRET], [[1]], math.nan, 1),
+    "linear_constraints, none": lambda: postprocess.linear_constraints(
+        [SECRET], [[1], [1]], [1, -math.inf], [math.inf, 0]
+    ),
     "equality_bounds, order": lambda: postprocess.equality_bounds((1, 0), (0, 1), 1),
     "equality_bounds, not met": lambda: postprocess.equality_bounds((0, 1), (0, 1), 3),
     "equality_bounds, nan": lambda: postprocess.equality_bounds((0, math.nan), (0, 1), 1),

@@ -558,6 +558,7 @@ CALLS: dict[str, Call] = dict(
         _plain(postprocess.equality_bounds, first=(0, 1), second=(0, 1), total=1),
         _plain(postprocess.hierarchy, tree=TREE, nodes=np.ones(6), total=4),
         _plain(postprocess.integers, values=[1.5, 2.5], total=4),
+        _plain(postprocess.linear_constraints, values=[1, 2], coefficients=[[1, 1]], lower=0, upper=2),
         _plain(postprocess.nearest_correlation, matrix=np.eye(2)),
         _plain(postprocess.nearest_psd, covariance=np.eye(2)),
         _plain(postprocess.nearest_covariance, matrix=np.eye(2), largest=[1, 1]),
