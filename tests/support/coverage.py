@@ -15,6 +15,7 @@ import pandas as pd
 
 import pdprivacy
 from pdprivacy.domain import Column, Domain
+from pdprivacy.metadata import all_noise
 
 LEVEL = 0.95
 EPSILONS = (0.1, 1.0, 10.0)
@@ -250,6 +251,45 @@ def coverage(
     if not known.any():
         return math.nan, math.nan
     return float(covered[known].mean()), float(((upper - lower) / 2)[known].mean())
+
+
+@dataclass(frozen=True)
+class Default:
+    """How the intervals of projected numbers did: ``covered`` of all, ``known``: the part not all noise.
+
+    ``width``: the largest ratio of the median width of a number's intervals to that before the projection.
+    """
+
+    covered: float
+    known: float
+    width: float
+
+
+def by_default(
+    case: Case, data: tuple[int, str], scope: str, mechanism: str, epsilon: float, draws: int, seed: int = 7
+) -> Default:
+    """Draw projected releases, and compare their intervals with the truth and with those before."""
+    dp, truth = protected(*data, scope).dp, np.asarray(case.truth(frame(*data)), dtype=float)
+    rng = np.random.default_rng([seed, *f"{case.name} {data} {scope} {mechanism} {epsilon}".encode()])
+    options = dict(MECHANISMS[mechanism])
+    if "delta" in options:
+        options["delta"] = 1e-6 * draws
+    released = case.call(dp, epsilon=epsilon * draws, releases=draws, rng=rng, **options)
+    ends, shape = released.dp.interval(), released.shape
+    half = released.dp.unprojected().dp.metadata.error_of_each("plus_minus", shape)
+    lower, upper, before, hidden = (
+        np.asarray(side).reshape(len(released), draws, -1).transpose(1, 0, 2).reshape(draws, *truth.shape)
+        for side in (ends["lower"], ends["upper"], 2 * half, all_noise(released, released.dp.metadata))
+    )
+    slack = 1e-9 * (1 + np.abs(np.nan_to_num(truth)))
+    there = np.isfinite(truth) & np.isfinite(lower)
+    covered = (lower - slack <= truth) & (truth <= upper + slack)
+    medians = [np.median(side, axis=0)[np.isfinite(truth)] for side in (upper - lower, before)]
+    return Default(
+        float(covered[there].mean()),
+        1 - float(hidden[there].mean()),
+        float((medians[0] / np.where(medians[1] > 0, medians[1], np.inf)).max()),
+    )
 
 
 DATA = ((20, "spread"), (20, "constant"), (1000, "spread"), (1000, "near a bound"))
