@@ -127,6 +127,8 @@ for part in private.dp.partition("region", epsilon=1).values():
 assert_type(private.dp.plan, PlanDP)
 assert_type(private.dp.plan.mean("age", epsilon=0.1, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "bit"], rows=1000), pd.DataFrame)
+assert_type(private.dp.plan.median("age", ranks=20), pd.DataFrame)
+assert_type(private.dp.median("age", epsilon=1, interval=True), "pd.Series[Any]")
 assert_type(private.dp.plan.mean("age", plus_minus=0.5, level=0.99, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.agg(["mean"], epsilon=0.1, rows=1000), pd.DataFrame)
 assert_type(private.dp.plan.groupby("region").mean("age", epsilon=[0.1, 1], rows=1000), pd.DataFrame)
@@ -172,7 +174,7 @@ def wrong(private: ProtectedFrame, batch: Batch) -> None:
     private.dp.crosstab("region", epsilon=0.1)  # wrong
     private.dp.kmeans("age", epsilon=0.1)  # wrong
     private.dp.plan.mean("age", epsilon=0.1, rng=1)  # wrong
-    private.dp.plan.median("age", epsilon=0.1)  # wrong
+    private.dp.plan.mode("region", epsilon=0.1)  # wrong
     private.dp.groupby("region").cov("age", epsilon=0.1)  # wrong
     private.dp.groupby("region").mean("age", epsilom=0.1)  # wrong
     private.dp.budget.lefft  # wrong
