@@ -360,7 +360,7 @@ def test_no_column_left_is_an_error():
 
 
 def test_the_day_of_the_week_has_the_names_of_pandas():
-    bounds = pa.Check.in_range("1970-01-01", "1970-12-31")
+    bounds = pa.Check.in_range("1969-12-01", "1970-12-31")
     schema = pa.DataFrameSchema({"day": pa.Column("datetime64[ns]", bounds, metadata={"dp": {}})})
     frame = pd.DataFrame({"day": pd.to_datetime(["1970-01-01", "1970-01-04"]).astype("datetime64[ns]")})
     private = frame.dp.protect(schema, epsilon=1)
