@@ -449,7 +449,7 @@ PIPELINE = [
         None,
     ),
     (
-        "private.dp.plan.groupby('region').median('age', epsilon=1)",
+        "private.dp.plan.groupby('region').mode('region', epsilon=1)",
         UnknownNameError,
         'private.dp.plan.groupby("region").mean("age", epsilon=[0.1, 1], rows=1000)',
         None,

@@ -230,7 +230,7 @@ class ProtectedFrame(Opaque):
         (0.0, 1200.0)
         """
         for index, (name, value) in enumerate(expressions.items()):
-            if callable(value):
+            if callable(value) and not isinstance(value, type):
                 named = list(expressions.items())
                 before = dict(named[:index])
                 current = self.assign(bounds=_some(bounds, before), **before) if before else self
