@@ -13,6 +13,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
@@ -304,14 +305,15 @@ def fingerprint(released: Released) -> str:
 def attach(released: Released, metadata: Mapping[str, Any]) -> None:
     """Write ``metadata`` with the fingerprint of the numbers into ``attrs["dp"]``.
 
-    The error says how many of the numbers are all noise.
+    The error says how many of the numbers are all noise, where it states that of each number.
     """
     stored = {**metadata, "fingerprint": fingerprint(released)}
     released.attrs[KEY] = stored
     dtypes = [released.dtype] if isinstance(released, pd.Series) else released.dtypes
     if "plus_minus" in stored["error"] and all(dtype.kind in "iufM" for dtype in dtypes):
-        hidden = int(all_noise(released, read(released)).sum())
-        stored["error"] = {**stored["error"], "all_noise": hidden}
+        with suppress(MetadataError):
+            hidden = int(all_noise(released, read(released)).sum())
+            stored["error"] = {**stored["error"], "all_noise": hidden}
 
 
 def all_noise(released: Released, facts: Metadata) -> Mask:

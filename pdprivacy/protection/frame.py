@@ -156,6 +156,8 @@ class ProtectedFrame(Opaque):
         >>> private.pipe(lambda adults: adults.query("age >= 18")).dp.domain["age"].bounds("mean")
         (18.0, 120.0)
         """
+        if not callable(func):
+            raise ParameterError(f"'func' must be a function of a protected frame (got {kind(func)}).")
         return func(self, *args, **kwargs)
 
     @with_hints

@@ -454,14 +454,27 @@ def read_json(data: bytes, where: str = "The file") -> Released:
     return shapes.restored(attrs, [], where)
 
 
+class _Lines(io.StringIO):
+    """Lines of a CSV file, each ended by a line feed.
+
+    Before Python 3.13 a writer puts cells in quotes only for the characters that end its own lines, and
+    readers end a line at a carriage return, too.
+    """
+
+    END = "\r\n"
+
+    def write(self, row: str, /) -> int:
+        return super().write(row.removesuffix(self.END) + "\n")
+
+
 def write_csv(released: Released) -> tuple[bytes, bytes]:
     """Return the CSV file of a release and the JSON file beside it.
 
     The table has the layout of `DataFrame.to_csv`. Each float has the digits that give it back. Errors as
     `write_json`.
     """
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(_grid(released))
+    buffer = _Lines()
+    csv.writer(buffer, lineterminator=_Lines.END).writerows(_grid(released))
     data, beside = buffer.getvalue().encode(), _json(released)
     read_csv(data, beside)
     return data, beside

@@ -1215,7 +1215,7 @@ def test_stated_errors_of_whole_counts_are_sums(scope, bounding):
 
 def test_no_bounding_states_no_errors_of_bounding():
     stored = private_of("replace_one").dp.mean("x", epsilon=1, bounding=None).attrs["dp"]
-    assert set(stored["error"]) == {"level", "standard_error", "plus_minus"}
+    assert set(stored["error"]) == {"level", "standard_error", "plus_minus", "all_noise"}
     assert stored["bounding"] is None
     assert stored["bounds"] is None
     assert stored["value_bounds"] == [18.0, 90.0]

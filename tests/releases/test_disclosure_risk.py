@@ -863,12 +863,13 @@ def test_nothing_is_charged_and_nothing_is_stored():
         private.dp.dr_ha(BY, "ill", [1]),
         private.dp.dr_ha(BY, "ill", 1, average=None),
         private.dp.dr_ha(BY, "ill", 1, method="monte_carlo", draws=2),
-        private.dp.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1}]),
         homogeneity.summary,
         homogeneity.exposed,
     ):
         assert frame.attrs["dp"].keys() == {"confidential"}
         assert frame.T.attrs == frame.reset_index().attrs == frame.attrs
+    repeated = private.dp.repeated_risk([{"by": "age", "sensitive": "ill", "epsilon": 1}])
+    assert repeated.attrs == {"dp": {"confidential": "repeated_risk", "accounting": "basic"}}
     private.dp.choose_epsilon(BY, "ill")
     for frame in (curve, trade, private.dp.utility(draws=2, order=1)):
         json.dumps(frame.attrs)

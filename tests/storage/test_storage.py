@@ -267,6 +267,15 @@ def test_no_part_of_the_metadata_or_of_json_can_be_changed(private, tmp_path, na
     same(pdprivacy.read_release(path), released)
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_labels_with_the_ends_of_lines_are_read_as_they_were(tmp_path, suffix):
+    labels = ("a\rb", "\r", "\n", "\r\n", "c\n", '"\r', "plain")
+    domain = pdprivacy.Domain((pdprivacy.Column("g\r", "category", categories=labels),))
+    private = pdprivacy.protect(pd.DataFrame({"g\r": [*labels] * 9}), domain, epsilon=1)
+    released = private.dp.value_counts("g\r", epsilon=1)
+    same(saved(released, tmp_path / f"counts{suffix}"), released)
+
+
 @pytest.mark.full(keep=3)
 @pytest.mark.parametrize("name", CHANGED)
 def test_no_cell_of_a_csv_file_can_be_changed(private, tmp_path, name):

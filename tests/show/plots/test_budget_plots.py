@@ -423,6 +423,7 @@ def test_what_a_plan_says_of_itself_is_declared_or_guessed():
         PLAN: {
             "statistic": "mean", "columns": ["age"], "by": [], "mechanism": "laplace", "releases": 1,
             "filters": ["age >= 30"], "lineage": [], "normalize": None, "rows": 77, "at": 33.0,
+            "level": 0.95,
         }
     }  # fmt: skip
     json.dumps(guess.attrs)
