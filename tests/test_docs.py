@@ -171,7 +171,9 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name
+)
 def test_links_between_pages_lead_somewhere(path):
     prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)\s]+)\)", prose):
@@ -182,6 +184,11 @@ def test_links_between_pages_lead_somewhere(path):
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(target), link
+
+
+def test_the_citation_names_the_version():
+    (version,) = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), flags=re.MULTILINE)
+    assert version == pdprivacy.__version__
 
 
 OF_PROTECTED = [
