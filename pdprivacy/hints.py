@@ -34,6 +34,16 @@ _OTHER_WORDS = {
 """Methods of the package, and their names in pandas, NumPy or SQL."""
 
 
+_OTHER_ARGUMENTS = {
+    ("value_counts", "freq"): 'private.dp.groupby("when", freq="M").count(epsilon=0.1)',
+    ("histogram", "freq"): 'private.dp.groupby("when", freq="M").count(epsilon=0.1)',
+    ("pivot_table", "margins"): 'private.dp.crosstab("region", "health", margins=True, epsilon=0.1)',
+    ("crosstab", "dropna"): 'private.dropna("region").dp.crosstab("region", "health", epsilon=0.1)',
+    ("groupby", "dropna"): 'private.dropna("region").dp.groupby("region").count(epsilon=0.1)',
+}
+"""Calls in place of arguments of pandas, by method and argument."""
+
+
 def nearest(name: object, known: Iterable[object]) -> str | None:
     """Return the known text nearest to ``name``; None if all differ much, or ``name`` is not text.
 
@@ -118,7 +128,9 @@ def misuse(
         return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)
     if more := re.search(r"unexpected keyword argument '(.*)'", text, re.DOTALL):
         close = nearest(more[1], known)
-        if close and f"{close}=" not in hint:
+        if prefix == "private.dp" and (name, more[1]) in _OTHER_ARGUMENTS:
+            hint = Example(_OTHER_ARGUMENTS[name, more[1]])
+        elif close and f"{close}=" not in hint:
             hint = Example(f"{close}=..., as in {hint}")
         return ArgumentError(f"{name!r} got an unexpected keyword argument {more[1]!r}.", hint)
     if "too many positional" in text:

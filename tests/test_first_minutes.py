@@ -503,6 +503,48 @@ def needs(name: str) -> set[str]:
     } - {"self"}
 
 
+MONTHS = 'private.dp.groupby("when", freq="M").count(epsilon=0.1)'
+OF_PANDAS = [
+    ("private.dp.value_counts('when', freq='M', epsilon=1)", ArgumentError, MONTHS),
+    ("private.dp.histogram('when', freq='M', epsilon=1)", ArgumentError, MONTHS),
+    (
+        "private.dp.pivot_table('age', index='region', columns='health', margins=True, epsilon=1)",
+        ArgumentError,
+        'private.dp.crosstab("region", "health", margins=True, epsilon=0.1)',
+    ),
+    (
+        "private.dp.crosstab('region', 'health', dropna=True, epsilon=1)",
+        ArgumentError,
+        'private.dropna("region").dp.crosstab("region", "health", epsilon=0.1)',
+    ),
+    (
+        "private.dp.groupby('region', dropna=True)",
+        ArgumentError,
+        'private.dropna("region").dp.groupby("region").count(epsilon=0.1)',
+    ),
+    ("private['when'].dt.to_period('M')", UnknownNameError, 'private.cut("when", freq="M")'),
+    ("private['when'].dt.month_name()", UnknownNameError, 'private.cut("when", freq="M")'),
+]
+
+
+@pytest.mark.parametrize(("code", "error", "instead"), OF_PANDAS, ids=[code for code, _, _ in OF_PANDAS])
+def test_what_pandas_offers_besides_has_a_call_in_its_place(code, error, instead):
+    labels = {
+        name: pa.Column(str, pa.Check.isin(["a", "b"]), metadata={"dp": {}}) for name in ("region", "health")
+    }
+    when = pa.Column("datetime64[ns]", pa.Check.in_range("2020-01-01", "2021-12-31"), metadata={"dp": {}})
+    age = pa.Column(float, pa.Check.in_range(0, 120), metadata={"dp": {}})
+    frame = pd.DataFrame({"region": ["a", "b"], "health": ["b", "b"], "age": [31.0, 54.0]})
+    frame["when"] = pd.to_datetime(["2020-02-29", "2021-07-14"]).astype("datetime64[ns]")
+    private = frame.dp.protect(pa.DataFrameSchema({**labels, "age": age, "when": when}), epsilon=10)
+    with pytest.raises(error) as caught:
+        written(code, {"private": private})
+    assert instead in caught.value.hint
+    assert written(instead, {"private": private}) is not None
+    with pytest.raises(AttributeError, match="no attribute 'meen'"):
+        private["when"].dt.meen  # noqa: B018
+
+
 METHODS = [
     name
     for kind in (DataFrameDP, ProtectedDP)

@@ -18,6 +18,7 @@ from pdprivacy.errors import (
     ParameterError,
     PrivacyError,
     QueryError,
+    UnknownNameError,
     kind,
     short_tracebacks,
 )
@@ -195,7 +196,7 @@ def check_constants(hint: str, *given: object) -> None:
         elif type(value) not in (*_PLAIN, range):
             raise ParameterError(
                 f"A protected frame takes plain Python values alone as constants (got {kind(value)}).",
-                f'{hint}; of a released number x, float(x); of a date, "2020-01-31".',
+                f'{hint}; of a number x, float(x); of an array, array.tolist(); of a date, "2020-01-31".',
             )
 
 
@@ -474,6 +475,18 @@ class DateFields:
 
     def __repr__(self) -> str:
         return f"{self._column!r}.dt: year, {', '.join(FIELDS)}"
+
+    if not TYPE_CHECKING:  # a type checker refuses unknown names itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(pd.Series.dt, name):
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            column = self._column
+            dates = quoted(column._read()[0].name)
+            raise UnknownNameError(
+                f"{name!r} of dates is not offered.",
+                f'periods by private.cut({dates}, freq="M"); fields are year, {", ".join(FIELDS)}',
+            )
 
     def _field(self, name: str) -> ProtectedColumn:
         column = self._column

@@ -119,12 +119,12 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         **options: Any,
     ) -> pd.DataFrame:
         refuse_drawn(statistic, options)
+        choices, choose = alternatives(statistic, epsilon, plus_minus)
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         normalize = options.get("normalize")
         shares = isinstance(normalize, bool | str) and bool(normalize)  # the release refuses any other
         assumption = _assumption(protected, statistic, rows, at, shares=shares)
         plan = Planned(statistic, verb, facts, args, options, assumption, proportion(level, "level"))
-        choices, choose = alternatives(statistic, epsilon, plus_minus)
         errors: dict[tuple[float, str], pd.DataFrame] = {}
         notes: dict[str, list[str]] = {}
         for choice, kind in product(choices, listed("bounding", bounding)):

@@ -471,11 +471,15 @@ def selected(
         raise ParameterError(
             f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
         )
-    work = sum(map(_weights_per_draw, choices)) * choices[0].groups * choosing.releases
+    groups = choices[0].groups
+    work = sum(map(_weights_per_draw, choices)) * groups * choosing.releases
     if work > MAX_CELLS:
+        by_group = f" of {groups:,} groups" if groups > 1 else ""
         raise TableTooLargeError(
-            f"The selections together have {work} candidates; the limit is {MAX_CELLS}.",
-            "fewer releases, or fewer columns or quantiles at once.",
+            f"The selections{by_group} together have {work:,} candidates; the limit is {MAX_CELLS:,}.",
+            "fewer groups at once, by private.query or private.recode of their labels."
+            if groups > 1
+            else "fewer releases, or fewer columns or quantiles at once.",
         )
     # only the number of releases matters here
     request = Request(choosing.cost.epsilon, mechanism="laplace", releases=choosing.releases)
