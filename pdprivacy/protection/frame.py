@@ -236,7 +236,13 @@ class ProtectedFrame(Opaque):
                 named = list(expressions.items())
                 before = dict(named[:index])
                 current = self.assign(bounds=_some(bounds, before), **before) if before else self
-                after = {name: value(current), **dict(named[index + 1 :])}
+                made = value(current)
+                if callable(made):
+                    raise ParameterError(
+                        f"The function of column {name!r} must return an expression (got {kind(made)}).",
+                        EXAMPLES["assign"],
+                    )
+                after = {name: made, **dict(named[index + 1 :])}
                 return current.assign(bounds=_some(bounds, before, others=True), **after)
         owned: dict[str, Any] = {
             name: self._owned(value) if isinstance(value, ProtectedColumn) else value
@@ -451,14 +457,19 @@ class ConditionalRows:
             rows, columns = key
         if isinstance(rows, ProtectedColumn):
             frame = self._frame[rows]
-        elif isinstance(rows, slice) and rows == slice(None):
+        elif _takes_all(rows):
             frame = self._frame
         else:
             raise self._frame._opaque_error("'loc' by index labels", self._frame._example_filter())
-        return frame if isinstance(columns, slice) and columns == slice(None) else frame[columns]
+        return frame if _takes_all(columns) else frame[columns]
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise ParameterError("A protected frame is not changed in place.", EXAMPLES["assign"])
+
+
+def _takes_all(key: object) -> bool:
+    """Return whether a key is ``:``."""
+    return isinstance(key, slice) and key.start is None and key.stop is None and key.step is None
 
 
 def _some(bounds: Any, names: Mapping[str, object], others: bool = False) -> Any:

@@ -48,6 +48,7 @@ from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
 from pdprivacy.suppression.amplification import (
+    LARGEST_EPSILON,
     Amplification,
     Outliers,
     Poisson,
@@ -403,6 +404,11 @@ def _compared(
     stated = [loss(level, comparison.arguments.get("delta", 0)) for level in levels]
     costs = {way: [way.costs(cost, comparison.spend) for cost in stated] for way in (ALL_RECORDS, *ways)}
     feasible = [way for way in ways if any(costs[way])]
+    if not feasible and comparison.spend == "epsilon":
+        raise ParameterError(
+            f"No part can be released at any of these epsilons: above {LARGEST_EPSILON}, no bound is known.",
+            "a smaller epsilon.",
+        )
     if not feasible:
         raise ParameterError(
             "No part can be released at any of these epsilons: selecting its records costs more.",

@@ -197,16 +197,16 @@ def sample(
         law, text, rows = Poisson(rate), f"sample(frac={shares}, by={column.name!r})", None
         mask = _stratified_coins(protected.engine.codes(column, "sample"), [*rates, least], source)
     elif frac is not None:
-        rate = check_rate(frac, "frac")
+        rate = least = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
         mask = by_unit(protected, lambda size: noise.coins(size, rate, source))
     else:
         size, total = _sample_size(protected, n)
-        rate = Fraction(size, total)
+        rate = least = Fraction(size, total)
         law, text, rows = WithoutReplacement(rate), f"sample(n={size})", size
         mask = noise.draw_without_replacement(total, size, source)
-    if rate < 1:
-        _warn_of_sampling(rate)
+    if least < 1:
+        _warn_of_sampling(rate, least)
     step = Step(text, None, law=str(law))
     return draw(protected, mask, step, Secret(law, spend), rows=rows, seeded=source.seeded)
 
@@ -414,13 +414,16 @@ def scores_of(
     return outlier_scores(table, distance, bounds, progress=progress)
 
 
-def _warn_of_sampling(rate: Fraction) -> None:
-    inner = float(Poisson(rate).part(Fraction(1)))
-    warn(
-        f"Sampling nearly always loses. At epsilon 1 a count scaled up to all records has "
-        f"{1 / (float(rate) * inner):.3g} times the noise of a count of all, and sampling error in addition.",
-        OmissionWarning,
-    )
+def _warn_of_sampling(rate: Fraction, least: Fraction) -> None:
+    if least < rate:
+        loss = "No factor scales a count up to all records, because labels have different shares."
+    else:
+        inner = float(Poisson(rate).part(Fraction(1)))
+        loss = (
+            f"At epsilon 1 a count scaled up to all records has {1 / (float(rate) * inner):.3g} times the "
+            "noise of a count of all, and sampling error in addition."
+        )
+    warn(f"Sampling nearly always loses. {loss}", OmissionWarning)
 
 
 def _warn_of_suppression(law: Outliers) -> None:

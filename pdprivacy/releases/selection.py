@@ -495,7 +495,8 @@ def selected(
     )
 
     def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
-        outcomes = list(zip(*drawn.outcomes, strict=True))
+        steps = map(_held, choices, drawn.price.mechanisms, drawn.outcomes)
+        outcomes = list(zip(*steps, strict=True))
 
         def side_by_side_of(side: Side | None) -> Any:
             values = [_values(choices, selected, release.labels, side) for selected in outcomes]
@@ -538,6 +539,18 @@ def _chosen(choice: Choice, selected: Sequence[int]) -> list[Any]:
     grid = choice.grid
     moved = {None: 0, "below": -1, "above": 1}[choice.side] if grid.relative_step else 0
     return [choice.value(int(np.clip(step + moved, grid.low, grid.high))) for step in selected]
+
+
+def _held(
+    choice: Choice, mechanism: ChoiceMechanism, outcomes: Sequence[Sequence[int]]
+) -> Sequence[Sequence[int]]:
+    """Return the selected steps; the bounds in place of ends of intervals that reach no quantile."""
+    if _side(choice) is None or not isinstance(choice, Quantile):
+        return outcomes
+    if not choice.margin_is_limited(mechanism.scale):
+        return outcomes
+    bound = choice.grid.low if choice.side == "below" else choice.grid.high
+    return [(bound,) * len(selected) for selected in outcomes]
 
 
 def _values(

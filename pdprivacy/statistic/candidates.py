@@ -282,7 +282,14 @@ class Quantile:
         The steps on the wrong side of the quantile weigh at most `MISSES` of one step of the right rank. One
         rank more covers quantiles that are interpolated between two records.
         """
-        return math.ceil(min(math.log(self.candidates / MISSES) * scale, FARTHEST)) + 1
+        return math.ceil(min(self._misses(scale), FARTHEST)) + 1
+
+    def margin_is_limited(self, scale: float) -> bool:
+        """Return whether the margin is cut at `FARTHEST`: the end may miss the quantile."""
+        return self._misses(scale) > FARTHEST
+
+    def _misses(self, scale: float) -> float:
+        return math.log(self.candidates / MISSES) * scale
 
     def target(self, rows: int, scale: float) -> int:
         """Return the target T, in units of 1 / parts of a record."""

@@ -157,3 +157,13 @@ def test_intervals_that_are_not_offered_are_refused(call):
     assert median(protection.find(private), "whole", epsilon=1) == median(
         protection.find(private), "whole", epsilon=1, interval=None
     )
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_where_noise_hides_every_rank_the_interval_is_the_whole_range(neighbors):
+    frame = pd.DataFrame({"age": 10 + np.arange(400) % 80})
+    domain = Domain((Column("age", "integer", lower=0, upper=100),))
+    private = pdprivacy.protect(frame, domain, epsilon=1, neighbors=neighbors)
+    for seed in range(20):
+        ends = private.dp.median("age", epsilon=1e-12, interval=True, rng=seed).dp.interval()
+        assert ends[["lower", "upper"]].to_numpy().tolist() == [[0, 100]]

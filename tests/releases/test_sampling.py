@@ -503,6 +503,12 @@ def test_each_label_is_sampled_at_its_share():
 SHARES = {"f": 0.2, "m": 0.6}
 
 
+def test_a_label_that_is_sampled_loses_where_others_are_kept_whole():
+    with pytest.warns(OmissionWarning, match="No factor scales a count") as caught:
+        private(200).dp.sample(frac={"f": 1, "m": 0.1}, by="sex")
+    assert len(caught) == 1
+
+
 def test_shares_by_label_cost_what_the_largest_of_them_does():
     """By enumeration of all small tables: the bound of Theorem 5.3, and a mechanism that meets it."""
     law = independent(lambda database: [SHARES[label] for label in database])
