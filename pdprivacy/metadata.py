@@ -83,7 +83,7 @@ class Metadata:
         shape of the values. For weighted sums and means also ``rounding_per_record``
         where the number n of records is private: ``plus_minus`` then leaves out that rounding weights and
         values moves a sum by at most n times as much, a mean by n times as much over the sum of the weights.
-        ``all_noise``: how many of the numbers are all noise, which `all_noise` finds.
+        ``all_noise``: how many of the numbers are all noise.
     budget : ``total`` and ``spent`` as [epsilon, delta], after this release; ``accounting`` where it is not
         "basic"; under a cap in rho, [rho, 0] and ``currency`` "rho". ``name``: that of the budget in its
         ledger, empty in memory. ``charge``: the number of the charge that paid for the release, as in
@@ -175,19 +175,27 @@ class Metadata:
     def bounds_of_each(self, name: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return ``bounds`` or ``value_bounds`` of each number of this shape, NaN where there is none."""
         one_of(name, "name", ("bounds", "value_bounds"))
+        pairs = self._pairs(name)
+        return _of_shape(pairs[..., 0], shape), _of_shape(pairs[..., 1], shape)
+
+    def _pairs(self, name: str) -> Floats:
+        """Return the stored bounds, (..., 2)."""
         stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
         try:
-            pairs = np.broadcast_to(np.array(stored or (None, None), np.float64), (*shape, 2))
+            pairs = np.array(stored or (None, None), np.float64)
         except (TypeError, ValueError):
             raise MetadataError(NO_BOUNDS) from None
-        return pairs[..., 0], pairs[..., 1]
+        if pairs.shape[-1:] != (2,):
+            raise MetadataError(NO_BOUNDS)
+        return pairs
 
     def limits_of_each(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return the least and the largest that each statistic can be, infinite where nothing limits it."""
-        low, high = self.bounds_of_each("bounds" if self.bounding == PROJECT else "value_bounds", shape)
         if self.statistic == "corr":
-            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
-        return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+            return _of_shape(np.array(-1.0), shape), _of_shape(np.array(1.0), shape)
+        pairs = self._pairs("bounds" if self.bounding == PROJECT else "value_bounds")
+        open_ends = np.where(np.isnan(pairs), [-np.inf, np.inf], pairs)
+        return _of_shape(open_ends[..., 0], shape), _of_shape(open_ends[..., 1], shape)
 
     def ends_of_each(self, values: Floats, half: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the interval of each released number, within the limits.
@@ -272,6 +280,14 @@ def _numbers_in_one_array(released: Released) -> NDArray[Any] | None:
         values[np.isnan(values)] = np.nan  # one bit pattern
         return values
     return None
+
+
+def _of_shape(values: Floats, shape: tuple[int, ...]) -> Floats:
+    """Return bounds of each number of this shape, without copies; MetadataError where they do not fit it."""
+    try:
+        return np.broadcast_to(values, shape)
+    except (TypeError, ValueError):
+        raise MetadataError(NO_BOUNDS) from None
 
 
 def fingerprint(released: Released) -> str:

@@ -143,7 +143,11 @@ class ProtectedFrame(Opaque):
 
     @property
     def loc(self) -> ConditionalRows:
-        """The records that meet a condition, and their columns, as `DataFrame.loc`: see `ConditionalRows`."""
+        """The records that meet a condition, and their columns, as `DataFrame.loc`.
+
+        ``private.loc[condition]`` is ``private[condition]``; ``private.loc[condition, columns]`` takes columns
+        of these records. ``:`` stands for all. Index labels are refused, because they are not declared.
+        """
         return ConditionalRows(self)
 
     def pipe(self, func: Callable[..., Piped], /, *args: Any, **kwargs: Any) -> Piped:

@@ -295,7 +295,7 @@ REFUSED: list[tuple[Any, type[Exception]]] = [
     (lambda dp: dp.median("age", epsilon=1, delta=1e-6), ParameterError),
     (lambda dp: dp.max("age", epsilon=1, interpolation="linear"), TypeError),
     (lambda dp: dp.mode("region", epsilon=10**10), BudgetExceeded),
-    (lambda dp: dp.plan.median("age", epsilon=1), UnknownNameError),
+    (lambda dp: dp.plan.mode("region", epsilon=1), UnknownNameError),
 ]
 
 

@@ -164,7 +164,8 @@ def callables(roots: dict[str, Any]) -> dict[str, Callable[..., Any]]:
             public &= not (isinstance(instance, tuple) and hasattr(tuple, member))
             if public and not isinstance(raw, property):
                 method = getattr(instance, member, None)
-                if callable(method):
+                # the errors of a function that `pipe` calls are its own
+                if callable(method) and member != "pipe":
                     known[f"{name}.{member}"] = method
     return known
 
