@@ -145,7 +145,7 @@ class ProtectedFrame(Opaque):
     def loc(self) -> ConditionalRows:
         """The records that meet a condition, and their columns, as `DataFrame.loc`.
 
-        ``private.loc[condition]`` is ``private[condition]``; ``private.loc[condition, columns]`` takes columns
+        ``private.loc[condition]`` is ``private[condition]``, ``private.loc[condition, columns]`` has columns
         of these records. ``:`` stands for all. Index labels are refused, because they are not declared.
         """
         return ConditionalRows(self)
