@@ -172,7 +172,7 @@ class _Result(_Accessor):
 
         ``level``: the coverage, a number between 0 and 1; by default 0.95, which all displays show. Counts,
         sums, tables of counts, means and proportions have intervals of every level, without weights, margins,
-        `normalize`, staircase noise and a `bounding` that biases; so have variances of a public number of
+        ``normalize=``, staircase noise and a bounding that biases; so have variances of a public number of
         rows.
 
         Raises MetadataError for numbers that were changed, and for a ``level`` other than 0.95 of a release
