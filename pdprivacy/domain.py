@@ -241,7 +241,8 @@ class Column(_Kept):
 
     def end_text(self, end: float | int) -> str:
         """Return a bound as a person writes it."""
-        bound = real(end, "end") if not is_number(end) else end
+        checked = real(end, "end")
+        bound = end if is_number(end) else checked
         return number_text(bound) if self.timeline is None else self.timeline.text(bound)
 
     def _items(self, values: Any, field: str) -> list[Any]:

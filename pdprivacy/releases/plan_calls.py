@@ -18,6 +18,8 @@ from pdprivacy.release.spec import Price, Release
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 
+PLAN_OF_GROUPS = 'private.dp.plan.groupby("region")'
+
 DRAWN = {"rng", "release_id"}
 """Keywords of releases that plans lack: a plan draws and charges nothing."""
 
@@ -44,13 +46,16 @@ def refuse_drawn(statistic: str, options: Mapping[str, Any]) -> None:
 
 
 def alternatives(
-    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus"
+    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus", *, grouped: bool
 ) -> tuple[list[Any], bool]:
-    """Return the losses, or the margins of error in their place, and whether these are margins."""
+    """Return the losses, or the margins of error in their place, and whether these are margins.
+
+    ``grouped``: whether the plan is of groups, for the call that an error suggests.
+    """
     if epsilon is None and margin is None:
         raise ArgumentError(
             f"{statistic!r} needs 'epsilon', what the call may cost, or {name!r}, how far off it may be.",
-            example_of(statistic, "private.dp.plan"),
+            example_of(statistic, PLAN_OF_GROUPS if grouped else "private.dp.plan"),
         )
     if epsilon is not None and margin is not None:
         raise ParameterError(f"'epsilon' and {name!r} exclude each other.", "leave one of them out.")

@@ -31,6 +31,7 @@ from pdprivacy.release.tasks import NoisyNumbers, noiseless
 from pdprivacy.releases import PLANNED, RANKED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.plan_calls import (
+    PLAN_OF_GROUPS,
     Levels,
     alternatives,
     listed,
@@ -52,8 +53,6 @@ if TYPE_CHECKING:
 else:  # a plan makes them by name
     GroupPlanMethods = object
 
-
-_GROUPS = 'private.dp.plan.groupby("region")'
 
 Margins: TypeAlias = "Margin | Sequence[Margin] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 Boundings: TypeAlias = BoundingName | Sequence[BoundingName | None] | None
@@ -119,7 +118,9 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         **options: Any,
     ) -> pd.DataFrame:
         refuse_drawn(statistic, options)
-        choices, choose = alternatives(statistic, epsilon, plus_minus)
+        choices, choose = alternatives(
+            statistic, epsilon, plus_minus, grouped=isinstance(facts, DeclaredGroups)
+        )
         protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
         normalize = options.get("normalize")
         shares = isinstance(normalize, bool | str) and bool(normalize)  # the release refuses any other
@@ -361,11 +362,11 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"'GroupPlans' has no attribute {name!r}")
-            raise unknown("plan", name, tuple(PLANS_BY_GROUP), _GROUPS)
+            raise unknown("plan", name, tuple(PLANS_BY_GROUP), PLAN_OF_GROUPS)
 
     def __repr__(self) -> str:
         return f"plan by group: {', '.join(PLANS_BY_GROUP)}"
 
 
 for _name, _planner in PLANS_BY_GROUP.items():
-    setattr(GroupPlans, _name, short_traceback(with_hints(_planner, _GROUPS)))
+    setattr(GroupPlans, _name, short_traceback(with_hints(_planner, PLAN_OF_GROUPS)))

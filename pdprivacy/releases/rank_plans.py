@@ -83,7 +83,9 @@ def planned_by_rank(statistic: str, verb: Callable[..., Release[Any]]) -> Callab
         private = rows is None and protected.scope.row_bounds()[1] is None
         records = None if private else rows_of(protected, rows)
         plan = _Planned(verb, facts, args, options, records, proportion(level, "level"))
-        choices, choose = alternatives(statistic, epsilon, ranks, "ranks")
+        choices, choose = alternatives(
+            statistic, epsilon, ranks, "ranks", grouped=isinstance(facts, DeclaredGroups)
+        )
         errors: dict[float, pd.DataFrame] = {}
         for choice in choices:
             loss = required_epsilon(plan.ranks, choice, "ranks") if choose else choice
