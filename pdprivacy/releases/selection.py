@@ -477,7 +477,7 @@ def selected(
         by_group = f" of {groups:,} groups" if groups > 1 else ""
         raise TableTooLargeError(
             f"The selections{by_group} together have {work:,} candidates; the limit is {MAX_CELLS:,}.",
-            "fewer groups at once, by private.query or private.recode of their labels."
+            "fewer releases, or fewer groups at once, by private.query or private.recode of their labels."
             if groups > 1
             else "fewer releases, or fewer columns or quantiles at once.",
         )

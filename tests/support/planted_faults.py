@@ -679,8 +679,8 @@ FAULTS = (
     PlantedFault(
         "intervals of correlations that end at 0",
         "metadata.py",
-        "np.full_like(low, -1.0), np.full_like(high, 1.0)",
-        "np.full_like(low, 0.0), np.full_like(high, 0.99)",
+        "_of_shape(np.array(-1.0), shape), _of_shape(np.array(1.0), shape)",
+        "_of_shape(np.array(0.0), shape), _of_shape(np.array(0.99), shape)",
         ("tests/statistic/test_confidence.py::test_intervals_end_at_public_limits_and_hold_as_often",),
     ),
     PlantedFault(
