@@ -76,7 +76,7 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. For a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most; of a number, the largest ``step`` between two candidates, and the largest as a part of the
+        most, and of quantiles in order ``below_best_before``, that of the drawn ones; of a number, the largest ``step`` between two candidates, and the largest as a part of the
         number, ``relative_step``; of a minimum or maximum also ``rank``, the records from the end, whether
         that was ``cut`` to half of the public ones, and the ``widest`` distance between two candidates; one
         for all, or one per choice; of quantiles with intervals also the ends, ``lower`` and ``upper``, in the
@@ -100,7 +100,9 @@ class Metadata:
         table, or None; texts where these are dates.
     projection : the numbers that a projection changed: their places ``at`` (from 0, row by row), and their
         ``values`` and ``plus_minus`` before it; ``released.dp.unprojected()`` puts them back. ``missed``: the
-        places of those whose interval before lay beyond a limit as a whole. None where it changed nothing.
+        places of those whose interval before lay beyond a limit as a whole. None where it changed nothing. Of
+        quantiles, the numbers that sorting moved, as they were drawn, without ``plus_minus``; of those with
+        intervals also the ends then, ``lower`` and ``upper``.
     value_bounds : [lower, upper] of the values whose means the numbers are, or None.
     normalize, margins : these arguments of `crosstab`.
     filters : the conditions of ``query`` that the records meet.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError
-from pdprivacy.metadata import PROJECT, Released, as_released, attach, read
+from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, attach, read
 from pdprivacy.types import Floats
 
 
@@ -37,6 +37,8 @@ def unprojected(released: Released) -> Released:
         )
     if facts.bounding != PROJECT:
         return original
+    if "below_best" in facts.error:
+        return _as_drawn(original, facts)
     half = np.array(facts.error_of_each("plus_minus", original.shape))
     before = original.copy()
     if facts.projection is not None:
@@ -49,6 +51,25 @@ def unprojected(released: Released) -> Released:
     attach(before, stored)
     return before
 
+
+def _as_drawn(released: Released, facts: Metadata) -> Released:
+    """Return quantiles that were sorted as they were drawn, with their ranks and the ends of intervals."""
+    error = {name: each for name, each in facts.error.items() if name != RANKS_BEFORE}
+    error["below_best"] = facts.error[RANKS_BEFORE]
+    before = released.copy()
+    if facts.projection is not None:
+        at = facts.projection["at"]
+        before = _with_cells(released, at, facts.projection["values"])
+        for name in {"lower", "upper"} & error.keys():
+            ends = np.array(error[name], dtype=object)
+            ends.reshape(-1)[at] = facts.projection[name]
+            error[name] = ends.tolist()
+    attach(before, {**facts.to_dict(), "error": error, "bounding": None, "projection": None})
+    return before
+
+
+RANKS_BEFORE = "below_best_before"
+"""The error of sorted quantiles that holds the ranks of the numbers as they were drawn."""
 
 BIASES = ("bias", "rmse", "worst_case", "note")
 """Errors of bounded numbers alone."""

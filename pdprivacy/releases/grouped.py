@@ -48,7 +48,7 @@ from pdprivacy.releases.selection import (
     selected,
 )
 from pdprivacy.releases.tables import cells_of, noise_of_cells, whole_counts
-from pdprivacy.request import Options
+from pdprivacy.request import PROJECT, Options
 from pdprivacy.statistic import Moments, Statistic, indicator, quantity
 from pdprivacy.types import Labels
 
@@ -415,6 +415,7 @@ def quantile(
     *,
     epsilon: Rational,
     split: Split = None,
+    bounding: Literal["project"] | None = PROJECT,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """Quantiles of numeric columns per key, as by `private.dp.quantile` and `DataFrameGroupBy.quantile`.
@@ -424,13 +425,14 @@ def quantile(
     twice that under "replace_one", where a record may leave a group and come to another one.
 
     ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `private.dp.quantile`.
-    Returns a DataFrame of keys by columns; for a list of ``q`` indexed by keys and ``q``.
+    ``bounding`` as there: the quantiles of each column and group are sorted. Returns a DataFrame of keys by
+    columns; for a list of ``q`` indexed by keys and ``q``.
 
     On frames of other engines than pandas one query reads all groups; it takes memory for each distinct
     number of each group.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
-    return _ranked(groups, "quantile", columns, q, epsilon, split, options)
+    return _ranked(groups, "quantile", columns, q, epsilon, {**options, "split": split, "bounding": bounding})
 
 
 @of_numbers
@@ -447,7 +449,7 @@ def median(
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
     columns, as `DataFrameGroupBy.median`.
     """
-    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, split, options)
+    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, {**options, "split": split})
 
 
 def _ranked(
@@ -456,13 +458,11 @@ def _ranked(
     columns: Labels | None,
     q: Any,
     epsilon: Rational,
-    split: Split,
-    options: QuantileOptions,
+    options: dict[str, Any],
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
     chosen = _columns(groups, columns, statistic)
-    words = {**options, "split": split}
-    return ranked(groups._protected, statistic, chosen, q, epsilon, words, groups.keys)
+    return ranked(groups._protected, statistic, chosen, q, epsilon, options, groups.keys)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from pdprivacy.checks import flag, items, whole
+from pdprivacy.checks import flag, items, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
-from pdprivacy.exact import EXACT
 from pdprivacy.examples import Example
 from pdprivacy.mechanism.exponential import Choosing, SelectionCalibration, SelectionName, SelectionNoise
-from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.protection import Protected
-from pdprivacy.release.publish import attach, dated, public_rows, side_by_side, timelines_of
+from pdprivacy.release.publish import timelines_of
 from pdprivacy.release.spec import (
     MAX_CELLS,
     AnswerLabels,
     Call,
-    Drawn,
     Release,
     Split,
     cell_index,
@@ -36,10 +32,10 @@ from pdprivacy.release.spec import (
     weights_of,
     with_keywords,
 )
-from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
-from pdprivacy.request import Request
+from pdprivacy.release.tasks import Choice, Selections
+from pdprivacy.releases.selection_answers import selection_answer
+from pdprivacy.request import PROJECT, Request
 from pdprivacy.statistic import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
-from pdprivacy.statistic.candidates import Side
 from pdprivacy.types import Labels
 
 MOST_QUANTILES = 1000
@@ -213,6 +209,7 @@ def quantile(
     split: Split = None,
     weights: Hashable | None = None,
     interval: bool | None = None,
+    bounding: Literal["project"] | None = PROJECT,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
     """Select quantiles of numeric columns, as `DataFrame.quantile`.
@@ -228,9 +225,9 @@ def quantile(
     it. This distance is at most ``error["relative_step"]`` of the number (of 2**-30 of the larger bound if
     that is more), 0 where every number is a candidate, and ``error["step"]`` next to the larger bound.
 
-    Each quantile is drawn separately, so a higher quantile may be released below a lower one; you may sort
-    them. A ``q`` of 0 or 1 gives `min` or `max`. There is no ``interpolation``, because the released number
-    is not the value of a record.
+    Each quantile is drawn separately, and the quantiles of a column are then sorted (``bounding``), so that a
+    higher quantile is never below a lower one. A ``q`` of 0 or 1 gives `min` or `max`. There is no
+    ``interpolation``, because the released number is not the value of a record.
 
     The sensitivity of the rank is max(q, 1 - q) under "add_remove" and 1 under "replace_one", times the
     largest weight.
@@ -251,6 +248,13 @@ def quantile(
         times as large. An end is sought so many ranks from the quantile that it is on the wrong side with
         probability 2.5 % at most, for any data. Where there are too few records for that, it is nearly always
         a declared bound. Not with ``weights``, and not for a ``q`` of 0 or 1.
+    bounding : "project" (the default) sorts the quantiles of each column, at no cost; a minimum and a maximum
+        among them become the least and the largest number. No sorted number is more ranks off than the worst
+        of the drawn ones. So ``below_best`` is the largest bound of the quantiles of the column, each at the
+        level 1 - 0.05 / k for k quantiles: with 95 % probability all of them are within it. For a minimum or
+        maximum it is at least its ``rank``. ``error["below_best_before"]`` holds the bounds of the numbers as
+        they were drawn, which ``released.dp.unprojected()`` returns. An interval of a quantile is extended to
+        the sorted number. None: the numbers as they were drawn.
 
     Returns a Series labelled by column and named ``q``; for a list of ``q``, a DataFrame indexed by ``q``.
 
@@ -267,7 +271,7 @@ def quantile(
     """
     refuse_numbers(protected, columns)
     chosen, weighing = weighted_columns(protected, columns, weights, "quantile")
-    words = {**options, "split": split, "weights": weighing, "interval": interval}
+    words = {**options, "split": split, "weights": weighing, "interval": interval, "bounding": bounding}
     return ranked(protected, "quantile", chosen, q, epsilon, words)
 
 
@@ -313,6 +317,8 @@ def ranked(
     """
     weighing: Column | None = options.get("weights")
     shares, named, several = _shares_asked(q)
+    bounding = one_of(options.get("bounding"), "bounding", (PROJECT, None))
+    options = {**options, "bounding": bounding if len(shares) > 1 else None}
     if weighing is not None and not all(0 < share < 1 for share in shares):
         raise ParameterError(
             "With 'weights', 'q' must be above 0 and below 1.", "min or max, without weights"
@@ -471,19 +477,15 @@ def selected(
         raise ParameterError(
             f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
         )
-    groups = choices[0].groups
-    work = sum(map(_weights_per_draw, choices)) * groups * choosing.releases
-    if work > MAX_CELLS:
-        by_group = f" of {groups:,} groups" if groups > 1 else ""
-        raise TableTooLargeError(
-            f"The selections{by_group} together have {work:,} candidates; the limit is {MAX_CELLS:,}.",
-            "fewer releases, or fewer groups at once, by private.query or private.recode of their labels."
-            if groups > 1
-            else "fewer releases, or fewer columns or quantiles at once.",
-        )
-    # only the number of releases matters here
-    request = Request(choosing.cost.epsilon, mechanism="laplace", releases=choosing.releases)
-    timelines = timelines_of(columns, statistic)
+    _check_work(choices, choosing.releases)
+    # the noise of a request does not matter here
+    request = Request(
+        choosing.cost.epsilon,
+        mechanism="laplace",
+        releases=choosing.releases,
+        bounding=options.get("bounding"),
+    )
+    timelines_of(columns, statistic)  # refused before anything is charged
     call = Call(
         statistic,
         request,
@@ -494,167 +496,24 @@ def selected(
         weights=options.get("weights"),
     )
 
-    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
-        steps = map(_held, choices, drawn.price.mechanisms, drawn.outcomes)
-        outcomes = list(zip(*steps, strict=True))
-
-        def side_by_side_of(side: Side | None) -> Any:
-            values = [_values(choices, selected, release.labels, side) for selected in outcomes]
-            return side_by_side([release.labels.to_pandas(dated(each, timelines)) for each in values])
-
-        released, ends = side_by_side_of(None), {}
-        if any(_side(choice) is not None for choice in choices):
-            # an interval that also holds the released number is no shorter
-            outer = {
-                "lower": side_by_side_of("below").to_numpy(),
-                "upper": side_by_side_of("above").to_numpy(),
-            }
-            own = released.to_numpy()
-            ends = {"lower": np.minimum(outer["lower"], own), "upper": np.maximum(outer["upper"], own)}
-        _attach(protected, call, choices, drawn, released, ends)
-        return released, None
-
     task = Selections(tuple(choices), choosing)
-    return Release(protected, call, call.label(protected), task, labels, publish)
+    return Release(protected, call, call.label(protected), task, labels, selection_answer)
+
+
+def _check_work(choices: Sequence[Choice], releases: int) -> None:
+    """Raise TableTooLargeError where the selections have too many candidates to compute with."""
+    groups = choices[0].groups
+    work = sum(map(_weights_per_draw, choices)) * groups * releases
+    if work > MAX_CELLS:
+        by_group = f" of {groups:,} groups" if groups > 1 else ""
+        raise TableTooLargeError(
+            f"The selections{by_group} together have {work:,} candidates; the limit is {MAX_CELLS:,}.",
+            "fewer releases, or fewer groups at once, by private.query or private.recode of their labels."
+            if groups > 1
+            else "fewer releases, or fewer columns or quantiles at once.",
+        )
 
 
 def _weights_per_draw(choice: Choice) -> int:
     """Return how many weights of candidates one draw of a choice computes."""
     return choice.candidates * choice.count if isinstance(choice, LabelScores) else DRAW
-
-
-def _side(choice: Choice) -> Side | None:
-    """Return the end of an interval that a choice selects; None where it selects no end."""
-    return choice.side if isinstance(choice, Quantile) else None
-
-
-def _chosen(choice: Choice, selected: Sequence[int]) -> list[Any]:
-    """Return the selected labels of a choice, or its number.
-
-    An end of an interval is one step farther out where steps round numbers.
-    """
-    if isinstance(choice, LabelScores):
-        labels = choice.column.labels(choice.method)
-        return [labels[index] for index in selected]
-    grid = choice.grid
-    moved = {None: 0, "below": -1, "above": 1}[choice.side] if grid.relative_step else 0
-    return [choice.value(int(np.clip(step + moved, grid.low, grid.high))) for step in selected]
-
-
-def _held(
-    choice: Choice, mechanism: ChoiceMechanism, outcomes: Sequence[Sequence[int]]
-) -> Sequence[Sequence[int]]:
-    """Return the selected steps; the bounds in place of ends of intervals that reach no quantile."""
-    if _side(choice) is None or not isinstance(choice, Quantile):
-        return outcomes
-    if not choice.margin_is_limited(mechanism.scale):
-        return outcomes
-    bound = choice.grid.low if choice.side == "below" else choice.grid.high
-    return [(bound,) * len(selected) for selected in outcomes]
-
-
-def _values(
-    choices: Sequence[Choice],
-    selected: Sequence[Sequence[int]],
-    labels: AnswerLabels,
-    side: Side | None = None,
-) -> Any:
-    """Return numbers as an array, or selected labels as an array or a list of columns.
-
-    ``side``: the ends of intervals to return in place of the numbers.
-    """
-    pairs = [pair for pair in zip(choices, selected, strict=True) if _side(pair[0]) == side]
-    choices, chosen = [choice for choice, _ in pairs], [_chosen(*pair) for pair in pairs]
-    scores = [choice for choice in choices if isinstance(choice, LabelScores)]
-    if not scores:  # the quantiles of a column one after the other, each for all groups
-        numbers = np.array(chosen, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
-        return numbers.transpose(2, 1, 0).reshape(labels.shape)
-    if labels.columns is None:
-        return _array_of([label for own in chosen for label in own], scores)
-    return [_array_of(own, [choice]) for own, choice in zip(chosen, scores, strict=True)]
-
-
-def _array_of(selected: Sequence[Any], choices: Sequence[LabelScores]) -> Any:
-    """Return selected labels as an array; of objects if whole numbers would lose digits next to floats."""
-    labels = [label for choice in choices for label in choice.column.labels(choice.method)]
-    broken = any(isinstance(label, float) for label in labels)
-    whole = (abs(label) for label in labels if isinstance(label, int))
-    exact = broken and any(label > EXACT for label in whole)
-    return pd.Series(selected, dtype=object if exact else None).array
-
-
-def _attach(
-    protected: Protected,
-    call: Call,
-    choices: Sequence[Choice],
-    drawn: Drawn,
-    released: Released,
-    ends: Mapping[str, NDArray[Any]],
-) -> None:
-    """Write the metadata of a selection; ``ends``: those of the intervals, or none."""
-    pairs = [pair for pair in zip(choices, drawn.price.mechanisms, strict=True) if _side(pair[0]) is None]
-    names = _names([choice for choice, _ in pairs])
-
-    def by_choice(values: Sequence[Any]) -> Any:
-        return values[0] if len(names) == 1 else dict(zip(names, values, strict=True))
-
-    facts = [_known_of(*pair, drawn.level) for pair in pairs]
-    sensitivities, scales, errors = zip(*facts, strict=True)
-    measures = dict.fromkeys(measure for error in errors for measure in error)
-    attach(
-        protected,
-        call,
-        drawn,
-        released,
-        sensitivity=by_choice(sensitivities),
-        scale=by_choice(scales),
-        split=dict(zip(_names(choices), (float(choice.weight) for choice in choices), strict=True)),
-        error={
-            "level": drawn.level,
-            **{name: by_choice([error.get(name) for error in errors]) for name in measures},
-            **{name: _plain(end) for name, end in ends.items()},
-        },
-        rows=public_rows(protected, call),
-    )
-
-
-def _plain(ends: NDArray[Any]) -> list[Any]:
-    """Return ends of intervals as JSON, dates as texts."""
-    dates = ends.dtype.kind != "f"
-    texts = np.array([str(pd.Timestamp(end)) for end in ends.ravel()]) if dates else ends
-    plain: list[Any] = texts.reshape(ends.shape).tolist()
-    return plain
-
-
-def _known_of(
-    choice: Choice, mechanism: ChoiceMechanism, level: float
-) -> tuple[float, float, dict[str, Any]]:
-    """Return the sensitivity and the scale of a choice, and the public facts of its error.
-
-    ``below_best``: a bound, at this ``level``, of the distance of a selected score from the best score left.
-    A number adds the largest distance of two candidates, and the largest as a part of the number; a minimum
-    or maximum also its rank from the end, whether this rank was cut below the rank that outweighs the numbers
-    beyond all records, and the distance of the bounds.
-    """
-    unit = choice.unit if isinstance(choice, Quantile) else 1  # a step of the records' weights, or a record
-    count = choice.count if isinstance(choice, LabelScores) else 1
-    error: dict[str, Any] = {"below_best": mechanism._below_best(choice.candidates, count, level) * unit}
-    if isinstance(choice, Quantile):
-        error["step"], error["relative_step"] = choice.grid.step, choice.grid.relative_step
-    if isinstance(choice, Quantile) and choice.end is not None:
-        error["rank"], error["cut"] = choice.rank(mechanism.scale), choice.rank_is_limited(mechanism.scale)
-        error["widest"] = choice.grid.upper - choice.grid.lower
-    return float(mechanism.sensitivity) * unit, mechanism.scale * unit, error
-
-
-def _names(choices: Sequence[Choice]) -> list[str]:
-    """Return names of the choices: their columns, with more detail if a column has several choices."""
-    columns = [choice.column if isinstance(choice, LabelScores) else choice.grid.column for choice in choices]
-    alone = len(set(columns)) == len(choices)
-    names: list[str] = []
-    for number, (choice, column) in enumerate(zip(choices, columns, strict=True), 1):
-        name = str(column.name) if alone else choice.name
-        while name in names:  # as those of the columns 1 and "1"
-            name += f" #{number}"
-        names.append(name)
-    return names

@@ -425,7 +425,8 @@ class View:
         if not moved:
             return ""
         nearest = "matrix" if self.facts.statistic in metadata.MATRICES else "number"
-        text = f"{moved:,} of {self.released.size:,} moved to the nearest possible {nearest}"
+        target = "into the order of q" if self.selected else f"to the nearest possible {nearest}"
+        text = f"{moved:,} of {self.released.size:,} moved {target}"
         if missed := len(projection["missed"]):
             text += f", {missed:,} of them with the whole interval"
         return f"{text}; released.dp.unprojected() returns the numbers before"
