@@ -76,7 +76,8 @@ class Metadata:
     error : ``level``, ``standard_error`` and ``plus_minus`` (half the interval around a released
         number); a number for all, or nested lists in the shape of the values. For a selection: ``level``
         and ``below_best``, how many records the score of what was selected is below the best one at
-        most, and of quantiles in order ``below_best_before``, that of the drawn ones; of a number, the largest ``step`` between two candidates, and the largest as a part of the
+        most, and of quantiles in order ``below_best_before``, that of the drawn ones; of a number,
+        the largest ``step`` between two candidates, and the largest as a part of the
         number, ``relative_step``; of a minimum or maximum also ``rank``, the records from the end, whether
         that was ``cut`` to half of the public ones, and the ``widest`` distance between two candidates; one
         for all, or one per choice; of quantiles with intervals also the ends, ``lower`` and ``upper``, in the

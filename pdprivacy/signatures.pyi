@@ -441,7 +441,8 @@ class ProtectedMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -450,15 +451,17 @@ class ProtectedMethods:
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
         epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
         split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def query(
         self, expr: str
@@ -799,8 +802,9 @@ class PlanMethods:
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
         epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1128,7 +1132,8 @@ class BatchMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -1137,15 +1142,17 @@ class BatchMethods:
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
         epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
         split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def top_k(
@@ -1264,8 +1271,9 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
@@ -1353,9 +1361,9 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        epsilon: Levels | None = None, split: Split = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,

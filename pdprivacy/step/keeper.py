@@ -41,6 +41,7 @@ from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
 from pdprivacy.release.spec import MethodCall, Release
 from pdprivacy.releases.batches import VERBS
+from pdprivacy.request import PROJECT
 from pdprivacy.schema.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.step.folder import Folder, check_file_name
 from pdprivacy.storage import from_bytes, to_bytes
@@ -69,6 +70,9 @@ _REASONS = {
 }
 _CONFIDENTIAL = "returns confidential numbers to the curator, which cannot be results of a step"
 
+
+LATER = {method: {"bounding": PROJECT} for method in ("quantile", "GroupBy.quantile")}
+"""Arguments that an earlier version did not have, and whose default is not None, by method."""
 
 Make: TypeAlias = Callable[[str], tuple[Released, int, float | None]]
 """What makes a release under an id: it returns the number of the charge and the disclosure risk, too."""
@@ -313,9 +317,13 @@ def another_ledger(release_id: str) -> StepError:
 def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return a call in texts that are the same in every run; of the records only how they were declared.
 
-    Arguments that are None are left out, since a later version may have further arguments.
+    Arguments that are None are left out, since a later version may have further arguments. `LATER` ones whose
+    default is not None are left out where they have this default, and None is written as "none".
     """
     passed = {name: value for name, value in arguments.items() if value is not None}
+    for name, default in LATER.get(method, {}).items():
+        if passed.setdefault(name, "none") == default:
+            del passed[name]
     return {
         "release": method,
         **argument_texts(passed, arrays=True),

@@ -138,7 +138,9 @@ class Cube:
     def _biases(self) -> bool:
         """Whether a bounding moved the numbers, or bent their noise; sorting selected ones does neither."""
         facts = self.view.facts
-        return not self.view.selected and facts.bounding is not None and (facts.bounding != PROJECT or bool(self.view.projected))
+        if facts.bounding is None or self.view.selected:
+            return False
+        return facts.bounding != PROJECT or bool(self.view.projected)
 
     def notes(self, noise: str) -> list[str]:
         """Return the lines under the title: cost, records, ``noise`` in words, and what limits them."""
