@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,15 +111,14 @@ def test_a_minimum_and_a_maximum_are_the_ends_and_move_no_quantile(q, drawn, ord
 # ---------------------------------------------------------------- releases
 
 DATES = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=50, tz="Europe/Berlin", unit="us")})
-DAYS = Domain(
-    (
-        Column(
-            "day",
-            "datetime",
-            lower=pd.Timestamp("2023-06-01", tz="Europe/Berlin"),
-            upper=pd.Timestamp("2024-12-01", tz="Europe/Berlin"),
-        ),
-    )
+DAYS = pa.DataFrameSchema(
+    {
+        "day": pa.Column(
+            DATES["day"].dtype,
+            pa.Check.in_range(*pd.to_datetime(["2023-06-01", "2024-12-01"]).tz_localize("Europe/Berlin")),
+            metadata={"dp": {}},
+        )
+    }
 )
 CALLS: dict[str, Any] = {
     "one column": lambda dp, **o: dp.quantile("x", QUARTILES, **o),
@@ -260,9 +260,9 @@ def test_the_ranks_are_those_of_a_union_bound():
 
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}], ids=["add_remove", "replace_one"])
-@pytest.mark.parametrize("epsilon", [0.3, 3, 30])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 5])
 def test_all_quantiles_of_a_column_are_within_the_stated_ranks_together(epsilon, scope):
-    """In at least 95 % of 1,000 releases; false alarms as in `accepts_share`. Many of them are sorted."""
+    """In at least 95 % of 1,000 releases; false alarms as in `accepts_share`. Most are sorted."""
     rows, q, releases = 400, [0.4, 0.45, 0.5, 0.55], 1000
     values = np.sort(np.random.default_rng(1).integers(10, 90, rows))
     frame = pd.DataFrame({"x": values, "y": 0.5, "w": 1.0, "g": "a"})
@@ -274,7 +274,8 @@ def test_all_quantiles_of_a_column_are_within_the_stated_ranks_together(epsilon,
     distances = np.maximum(np.maximum(below - targets, targets - upto), 0)
     hits = (distances <= np.array(ranks)[:, np.newaxis]).all(axis=0).sum()
     assert accepts_share(hits, releases, 0.95, "less")
-    assert (released.to_numpy() != released.dp.unprojected().to_numpy()).any(axis=0).mean() > 0.2
+    moved = (released.to_numpy() != released.dp.unprojected().to_numpy()).any(axis=0).mean()
+    assert moved > 0.5 or epsilon > 1
 
 
 @pytest.mark.parametrize("rows", [3, 20, 400])

@@ -16,10 +16,14 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdprivacy import releases
+import pdprivacy
+from pdprivacy import Column, Domain, protection, releases
+from pdprivacy.release.spec import MethodCall
 from pdprivacy.releases.batches import VERBS
-from pdprivacy.step.keeper import text_of
+from pdprivacy.step.keeper import _call, differing, text_of
 from tests.support.labels import SCALARS
+
+DOMAIN = Domain((Column("age", "integer", lower=0, upper=99),))
 
 
 class Region(Enum):
@@ -70,6 +74,21 @@ def test_texts_tell_what_differs_and_nothing_else():
 
 def test_a_long_range_is_written_at_once():
     assert text_of(range(10**12), "x") != text_of(range(10**12 + 1), "x")
+
+
+def call_of(**options):
+    """The texts of a call of quantiles, as a step stores them."""
+    facts = protection.find(pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), DOMAIN, epsilon=1))
+    call = MethodCall(releases.quantile, (facts, "age", [0.25, 0.5]), {"epsilon": 1, **options})
+    return _call(facts, "quantile", call.arguments())
+
+
+def test_quantiles_that_an_earlier_version_stored_are_those_of_the_default():
+    """It had no ``bounding``, and its numbers may be out of order; those as drawn are another release."""
+    earlier = {name: text for name, text in call_of().items() if name != "bounding"}
+    assert differing(earlier, call_of()) == []
+    assert earlier == call_of() == call_of(bounding="project")
+    assert differing(earlier, call_of(bounding=None)) == ["bounding"]
 
 
 def test_no_argument_of_a_release_is_taken_for_what_a_request_adds():

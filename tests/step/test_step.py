@@ -520,6 +520,27 @@ def test_the_same_call_in_other_words_is_the_same(pipeline, ages):
     assert pipeline.charged == ["a/1", "a/2"]
 
 
+@pytest.mark.parametrize("of", [lambda dp: dp, lambda dp: dp.groupby("health")], ids=["all", "groups"])
+def test_quantiles_stored_by_an_earlier_version_are_not_charged_again(pipeline, ages, of, monkeypatch):
+    """The earlier version had no argument ``bounding``: here None, which is not stored."""
+    options: dict[str, Any] = {"bounding": None}
+
+    def monthly(private):
+        of(private.dp).quantile("age", [0.25, 0.5, 0.75], epsilon=0.5, **options)
+        raise RuntimeError
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr("pdprivacy.step.keeper.LATER", {})
+        with pytest.raises(RuntimeError):
+            pipeline.step(monthly)(ages, release_id="a")
+    with pytest.raises(ChangedStepError, match="another 'bounding'"):
+        pipeline.step(monthly)(ages, release_id="a")
+    options.clear()
+    with pytest.raises(RuntimeError):
+        pipeline.step(monthly)(ages, release_id="a")
+    assert pipeline.charged == ["a/1"]
+
+
 def test_as_long_as_nothing_was_paid_all_may_change(pipeline, ages):
     step = pipeline.step()
     with pytest.raises(pdprivacy.errors.DeclarationError):

@@ -908,6 +908,23 @@ FAULTS = (
         ("tests/releases/test_clustering.py::test_the_loss_of_a_walk_over_all_neighbours_is_within_epsilon",),
     ),
     PlantedFault(
+        "ranks of all sorted quantiles taken for those of each",
+        "releases/quantile_order.py",
+        "    together = 1 - (1 - level) / max(sorted_quantiles, 1)",
+        "    together = level",
+        ("tests/releases/test_quantile_order.py::test_the_ranks_are_those_of_a_union_bound",),
+    ),
+    PlantedFault(
+        "a minimum beside quantiles sorted among them",
+        "releases/quantile_order.py",
+        "for at in ranking.tolist() if choices[at].end is None]",
+        "for at in ranking.tolist()]",
+        (
+            "tests/releases/test_quantile_order.py"
+            "::test_a_minimum_and_a_maximum_are_the_ends_and_move_no_quantile",
+        ),
+    ),
+    PlantedFault(
         "score of a quantile moves by the smaller share",
         "sensitivity.py",
         '    weight, alone = positive(weight_upper, "weight_upper"), max(share, 1 - share)',
