@@ -307,6 +307,12 @@ def numbers(term: Term, read: Read, index: pd.Index[Any]) -> Numbers:
             return Numbers(
                 np.asarray(term.run(*(operand.doubles() for operand in operands), dtype=np.float64))
             )
+    if not all(part.whole for part in term.parts):  # whole results of doubles
+        doubles = [operand.doubles() for operand in operands]
+        null: Any = functools.reduce(np.logical_or, map(np.isnan, doubles))
+        with np.errstate(all="ignore"):
+            made = term.run(*(np.where(null, 0.0, array) for array in doubles))
+        return Numbers(np.asarray(made).astype(np.int64), null if np.any(null) else None)
     masks = [operand.null for operand in operands if operand.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
     return Numbers(term.run(*(operand.array for operand in operands)), null)

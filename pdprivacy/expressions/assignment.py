@@ -44,11 +44,17 @@ def assign(
 ) -> Transform:
     """Add columns computed from declared columns and constants, as `DataFrame.assign`.
 
-    An expression is arithmetic (``+ - * / // % **`` with a whole constant exponent, ``abs``, parentheses), a
-    condition as in `query`, a column, a number of days between two dates (``left - joined``,
+    An expression is arithmetic (``+ - * / // % **`` with a whole constant exponent, parentheses), a function
+    of numbers (``log(pay)``; abs, ceil, exp, expm1, floor, log10, log1p, log2, maximum, minimum, round, sign,
+    sqrt), a condition as in `query`, a column, a number of days between two dates (``left - joined``,
     ``joined - '2020-01-31'``), or a field of dates (``joined.dt.month``; year, quarter, month, day,
     dayofyear, dayofweek, hour). It may use the columns before it in the same call. A new column replaces a
     declared one of its name. Nulls stay null; so do conditions that are unknown, as in `query`.
+
+    Logarithms and exponentials are correctly rounded: the double nearest to the exact result, on every
+    engine. A logarithm or square root is refused where the bounds hold numbers of which it is not defined; a
+    public floor, as in ``log(pay.clip(lower=1))``, avoids this. `floor`, `ceil`, `sign`, and `round` without
+    digits give whole numbers where these are below 2**53.
 
     The bounds of a new column are those that its results can have for cells within the declared bounds.
     Results of whole numbers are whole, except by ``/``, if the bounds show that all of them fit 64 bits; else

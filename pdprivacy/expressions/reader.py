@@ -16,7 +16,7 @@ from typing import Any
 from pdprivacy.checks import finite
 from pdprivacy.domain import Column, Domain, undeclared
 from pdprivacy.errors import ParameterError, QueryError
-from pdprivacy.expressions import arithmetic
+from pdprivacy.expressions import arithmetic, functions
 from pdprivacy.expressions.arithmetic import OPERATIONS, Term
 from pdprivacy.expressions.cells import as_compared
 from pdprivacy.expressions.conditions import (
@@ -28,6 +28,7 @@ from pdprivacy.expressions.conditions import (
     Negation,
     outcomes,
 )
+from pdprivacy.expressions.functions import ALIASES, ARGUMENTS, FUNCTIONS, MOST_DIGITS
 from pdprivacy.expressions.nodes import Node, clipped, date_field, filled, holding
 from pdprivacy.expressions.regions import bits
 
@@ -165,8 +166,10 @@ AGGREGATES = frozenset((
 SHAPE = "a filter compares declared columns, or arithmetic of them, with constants"
 
 ARITHMETIC_SHAPE = (
-    "an expression is arithmetic of declared columns and constants (+ - * / // % **, abs(x)), or a condition"
+    "an expression is arithmetic of declared columns and constants (+ - * / // % **, log(x)), or a condition"
 )
+
+FUNCTION_SHAPE = f"functions are {', '.join(f'{name}({ARGUMENTS[name]})' for name in sorted(ARGUMENTS))}"
 
 MOST_EXPONENT = 1000
 
@@ -411,8 +414,8 @@ class ExpressionReader:
                 return self.term(operand)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return arithmetic.negated(self.term(operand))
-            case ast.Call(func=ast.Name(id="abs"), args=[operand], keywords=[]):
-                return arithmetic.absolute(self.term(operand))
+            case ast.Call() if (called := self._function(node)) is not None:
+                return self._applied(*called, node)
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
                 return arithmetic.raised(self.term(left), self._exponent(right))
             case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
@@ -422,6 +425,49 @@ class ExpressionReader:
         if (cells := self._cells(node)) is None:
             raise self._refusal(node)
         return arithmetic.term_of(cells)
+
+    def _function(self, call: ast.Call) -> tuple[str, list[ast.expr]] | None:
+        """The function of numbers that is called, and its arguments; None for any other call.
+
+        It is called by its name, as a method of its first argument, or as a function of NumPy.
+        """
+        match call.func:
+            case ast.Name(id=name) if name in FUNCTIONS:
+                return ALIASES.get(name, name), list(call.args)
+            case ast.Attribute(value=ast.Name(id="np" | "numpy" | "math" as module), attr=name) if (
+                name in FUNCTIONS and module not in self.domain
+            ):
+                return ALIASES.get(name, name), list(call.args)
+            case ast.Attribute(value=owner, attr="abs" | "round" as name):
+                return name, [owner, *call.args]
+        return None
+
+    def _applied(self, name: str, arguments: list[ast.expr], call: ast.Call) -> Term:
+        """The term of a function of numbers."""
+        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+        digits: ast.expr = ast.Constant(0)
+        if name == "round" and len(arguments) == 2:
+            digits = arguments.pop()
+        elif name == "round":
+            digits = keywords.pop("decimals", digits)
+        if keywords or len(arguments) != ARGUMENTS[name].count(",") + (name != "round"):
+            raise QueryError(
+                f"{self.show(call)!r} has other arguments than {name}({ARGUMENTS[name]}).", FUNCTION_SHAPE
+            )
+        shown = self.show(arguments[0])
+        shown = f"({shown})" if isinstance(arguments[0], ast.BinOp | ast.UnaryOp) else shown
+        return functions.applied(name, list(map(self.term, arguments)), self._digits(digits), shown)
+
+    def _digits(self, node: ast.expr) -> int:
+        """The constant number of digits of `round`."""
+        digits = self._constant(node) if self._is_constant(node) else None
+        if type(digits) is not int or abs(digits) > MOST_DIGITS:
+            raise QueryError(
+                f"the digits {self.show(node)!r} of 'round' are not a whole constant "
+                f"from -{MOST_DIGITS} to {MOST_DIGITS}.",
+                "round(x, 1)",
+            )
+        return digits
 
     def _dates(self, syntax: ast.expr) -> Node | None:
         """The node of a column of dates, perhaps clipped or filled; None for anything else."""
@@ -497,7 +543,7 @@ class ExpressionReader:
             case ast.Call(func=ast.Attribute()):
                 reason = other_rows
             case ast.Call():
-                reason = "calls a function, of which only abs(x) is known"
+                reason, hint = "calls a function that expressions do not have", FUNCTION_SHAPE
             case ast.Attribute():
                 reason = "reads an attribute, and an expression reads columns only"
             case ast.Subscript():

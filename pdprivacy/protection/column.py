@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -23,6 +24,8 @@ from pdprivacy.errors import (
     short_tracebacks,
 )
 from pdprivacy.examples import EXAMPLES, Example, quoted
+from pdprivacy.expressions.functions import ALIASES, FUNCTIONS
+from pdprivacy.expressions.reader import FUNCTION_SHAPE
 from pdprivacy.hints import unknown
 from pdprivacy.protection.protected import REFUSED, Protected, refusal
 from pdprivacy.timeline import FIELDS
@@ -52,7 +55,6 @@ class Opaque:
     """
 
     __slots__ = ()
-    __array_ufunc__ = None
     __pandas_priority__ = 5000  # above that of a DataFrame, 4000
 
     _kind = "a protected frame"
@@ -94,6 +96,16 @@ class Opaque:
             if name.startswith("_"):  # asked for by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
             raise self._missing_attribute(name)
+
+    def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> Any:
+        if ufunc.nin == 2 and ufunc.__name__ not in FUNCTIONS:
+            raise self._opaque_error("This operator", self._example_filter())
+        raise self._opaque_error(f"'np.{ufunc.__name__}'", self._example_of_function(ufunc.__name__))
+
+    def _example_of_function(self, function: str) -> str:
+        """Return a valid call of a function of NumPy, or of `assign`; a protected frame knows its columns."""
+        del function
+        return self._example_call("assign")
 
     def _missing_attribute(self, name: str) -> PrivacyError:
         if name in REFUSED and name not in _READING:
@@ -184,6 +196,35 @@ def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Pr
         return column._of(ast.BoolOp(symbol(), parts))
 
     return method
+
+
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "square": lambda column: column**2,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    **dict.fromkeys(("logical_and", "bitwise_and"), operator.and_),
+    **dict.fromkeys(("logical_or", "bitwise_or"), operator.or_),
+    **dict.fromkeys(("logical_not", "invert"), operator.invert),
+    "isnan": lambda column: column.isna(),
+}
+"""Functions of NumPy that are operators of a column."""
+
+
+_FUNCTIONS_OF_NUMPY = {"round": "round", "around": "round", "clip": "clip"}
+"""Functions of NumPy that are methods of a column."""
 
 
 def check_constants(hint: str, *given: object) -> None:
@@ -432,6 +473,50 @@ class ProtectedColumn(Opaque):
             [ast.keyword(name, value) for name, value in operands.items()],
         )
         return self._made(call)
+
+    def round(self, decimals: int = 0) -> ProtectedColumn:
+        """Round the values, halves to the even number, as ``Series.round``; for ``private.assign``.
+
+        Without decimals the results are whole numbers.
+        """
+        node = self._operand(decimals)
+        return self._made(
+            ast.Call(ast.Name("round"), [self._node, node] if decimals != 0 else [self._node], [])
+        )
+
+    def __round__(self, ndigits: int | None = None) -> ProtectedColumn:
+        return self.round(0 if ndigits is None else ndigits)
+
+    def __floor__(self) -> ProtectedColumn:
+        return self._made(ast.Call(ast.Name("floor"), [self._node], []))
+
+    def __ceil__(self) -> ProtectedColumn:
+        return self._made(ast.Call(ast.Name("ceil"), [self._node], []))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> ProtectedColumn:
+        """Apply a function of NumPy to columns and constants, such as ``np.log(private["pay"])``."""
+        name = ufunc.__name__
+        if method != "__call__":
+            raise self._opaque_error(f"'np.{name}.{method}'", self._example_call("sum"))
+        column = next(value for value in inputs if isinstance(value, ProtectedColumn))._beside(*inputs)
+        operands = [column._operand(value) for value in inputs]
+        if options:
+            raise ParameterError(
+                f"'np.{name}' of a protected column takes no {next(iter(options))!r}.",
+                f"private.assign(new=np.{name}({self._source_text()}))" if len(inputs) == 1 else None,
+            )
+        if name in FUNCTIONS:
+            return column._made(ast.Call(ast.Name(ALIASES.get(name, name)), operands, []))
+        if name not in _UFUNCS:
+            raise UnknownNameError(f"'np.{name}' of a protected column is not offered.", FUNCTION_SHAPE)
+        return _UFUNCS[name](*inputs)  # type: ignore[no-any-return]
+
+    def __array_function__(self, func: Any, _: Any, args: Any, options: Any) -> Any:
+        """Apply a function of NumPy that is a method of the column, such as ``np.round``; refuse others."""
+        name = _FUNCTIONS_OF_NUMPY.get(func.__name__)
+        if name is None or not args or args[0] is not self:
+            raise self._missing_attribute(func.__name__)
+        return getattr(self, name)(*args[1:], **options)
 
     @property
     def dt(self) -> DateFields:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -14,8 +16,9 @@ import pandas as pd
 from pdprivacy import expressions as steps
 from pdprivacy.checks import has_hash
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import NotProtectedError, ParameterError, kind, short_tracebacks
-from pdprivacy.examples import EXAMPLES, Example
+from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
+from pdprivacy.examples import EXAMPLES, Example, quoted
+from pdprivacy.expressions.functions import ALIASES, FUNCTIONS
 from pdprivacy.hints import with_hints
 from pdprivacy.protection.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.protection.protected import Protected, Step
@@ -82,6 +85,14 @@ class ProtectedFrame(Opaque):
 
     def _offered(self) -> list[str]:
         return [name for name in dir(type(self.dp)) if not name.startswith("_")]
+
+    def _example_of_function(self, function: str) -> str:
+        for column in self._declared().columns if function in FUNCTIONS else ():
+            symbol = ProtectedColumn._named(self._protected, column.name)
+            with contextlib.suppress(PrivacyError):
+                symbol._made(ast.Call(ast.Name(ALIASES.get(function, function)), [symbol._node], []))
+                return f"private.assign(new=np.{function}(private[{quoted(column.name)}]))"
+        return super()._example_of_function(function)
 
     @property
     def columns(self) -> pd.Index[Any]:
@@ -219,12 +230,15 @@ class ProtectedFrame(Opaque):
         """Add columns computed from declared ones by arithmetic or conditions, as `DataFrame.assign`.
 
         ``expressions``: one per new column, such as ``private["gain"] - private["loss"]`` or, as text,
-        ``"gain - loss"`` (``+ - * / // % **``, ``abs``, ``.clip``, ``.fillna``, constants, declared columns;
-        a condition gives truth values). For dates a difference is a number of days, and a field such as
-        ``private["joined"].dt.month`` a whole number. A function is called with the protected frame and the
-        new columns before its own, and returns an expression. Series are refused: they may have looked at
-        other records. The bounds of a new column follow from those of its columns; ``bounds`` states narrower
-        public ones by column, into which values are clipped, and is needed where a denominator may be zero.
+        ``"gain - loss"`` (``+ - * / // % **``, ``.clip``, ``.fillna``, constants, declared columns; a
+        condition gives truth values). Functions are abs, ceil, exp, expm1, floor, log, log10, log1p, log2,
+        maximum, minimum, round, sign and sqrt, as ``"log(pay)"`` or ``np.log(private["pay"])``; floor, ceil,
+        sign, and round without digits, give whole numbers. For dates a difference is a number of days, and a
+        field such as ``private["joined"].dt.month`` a whole number. A function of Python is called with the
+        protected frame and the new columns before its own, and returns an expression. Series are refused:
+        they may have looked at other records. The bounds of a new column follow from those of its columns;
+        ``bounds`` states narrower public ones by column, into which values are clipped, and is needed where a
+        denominator may be zero.
 
         Raises QueryError for an expression that looks at other records or at undeclared columns.
 

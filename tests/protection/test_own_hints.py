@@ -207,7 +207,10 @@ NAMED = {
     "private.dp.marginals(['city', 'free'], epsilon=1)": "'marginals' needs the cells of column 'free'",
     "private.assign(x=3)": "'x' must be an expression of columns",
     "private.select(['city'])[private['rent'] > 500]": "'rent' .* a step dropped or renamed it",
-    "private['rent'].round(1)": "'round' is not offered",
+    "private['rent'].round(1.5)": "are not a whole constant",
+    "private.assign(x=np.sin(private['rent']))": "'np.sin' of a protected column is not offered",
+    "private.assign(x=np.sqrt)": "'np.sqrt' reads cells",
+    "private.assign(x='log(rent - rent)')": "'log' needs numbers above 0",
     "private['rent'].astype('float64')": "has no attribute 'astype'",
     "private.dp.mean('rent', mechanism='gaussian', epsilon=1)": "'delta' must be positive",
 }
@@ -220,7 +223,8 @@ def test_the_argument_that_is_wrong_is_named_and_the_hint_works(call):
     frame = pd.DataFrame(cells)
     private = pdprivacy.protect(frame, Domain(columns), epsilon=100)
     private.dp.count(epsilon=1)  # a budget without charges has no report
-    names = {"pd": pd, "pdprivacy": pdprivacy, "private": private, "frame": frame, "DOMAIN": Domain(columns)}
+    names = {"pd": pd, "np": np, "pdprivacy": pdprivacy, "private": private, "frame": frame}
+    names["DOMAIN"] = Domain(columns)
     with pytest.raises(PrivacyError, match=NAMED[call]) as caught:
         eval(call, {**names, "RENT": "rent"})
     assert not re.search(FOREIGN, caught.value.hint)

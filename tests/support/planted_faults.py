@@ -728,6 +728,27 @@ FAULTS = (
         ("tests/expressions/test_steps.py::test_cut_is_that_of_pandas",),
     ),
     PlantedFault(
+        "logarithms in the rounding of extended precision",
+        "expressions/elementary.py",
+        "_ERROR = 8 * np",
+        "_ERROR = 0 * np",
+        ("tests/expressions/test_functions.py::test_results_are_the_doubles_nearest_to_the_exact_ones",),
+    ),
+    PlantedFault(
+        "functions of NumPy as they are",
+        "expressions/functions.py",
+        "functools.partial(correctly_rounded, name)",
+        "getattr(np, name)",
+        ("tests/expressions/test_functions.py::test_a_result_is_a_function_of_its_cell_wherever_it_lies",),
+    ),
+    PlantedFault(
+        "logarithms of zero",
+        "expressions/functions.py",
+        "    if lower > least or (",
+        "    if lower >= least or (",
+        ("tests/expressions/test_functions.py::test_bounds_hold_by_brute_force",),
+    ),
+    PlantedFault(
         "nulls that cut makes not declared",
         "expressions/conversion.py",
         "    nullable = column.nullable or bool((interval_of(ends) < 0).any())",
