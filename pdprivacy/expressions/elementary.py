@@ -25,7 +25,6 @@ import numpy as np
 from pdprivacy.exact import decimals
 from pdprivacy.types import Floats
 
-
 _DIGITS, _EXACT = decimals(50), decimals(1200)
 _DIFFERENCE = decimals(75)
 """The precision of ``exp(x) - 1``, of which up to 19 digits cancel where x is at least `_TINY`."""
