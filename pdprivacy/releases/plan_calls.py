@@ -15,6 +15,7 @@ from pdprivacy.hints import example_of
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.spec import Price, Release
+from pdprivacy.releases.grouped import DeclaredGroups
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 
@@ -39,23 +40,36 @@ def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..
     return method
 
 
-def refuse_drawn(statistic: str, options: Mapping[str, Any]) -> None:
-    """Refuse the keywords of releases that plans lack."""
-    for name in DRAWN & {*options}:
-        raise TypeError(f"{statistic}() got an unexpected keyword argument {name!r}")
+def begin_plan(
+    statistic: str,
+    facts: Protected | DeclaredGroups,
+    options: Mapping[str, Any],
+    epsilon: Any,
+    margin: Any,
+    name: str = "plus_minus",
+) -> tuple[Protected, list[Any], bool]:
+    """Return the protected frame, the losses or margins of error of a plan, and whether these are margins.
+
+    Keywords that plans lack are refused first, then a call without a cost.
+    """
+    for keyword in DRAWN & {*options}:
+        raise TypeError(f"{statistic}() got an unexpected keyword argument {keyword!r}")
+    prefix = PLAN_OF_GROUPS if isinstance(facts, DeclaredGroups) else "private.dp.plan"
+    choices, choose = _alternatives(statistic, epsilon, margin, name, prefix)
+    return facts._protected if isinstance(facts, DeclaredGroups) else facts, choices, choose
 
 
-def alternatives(
-    statistic: str, epsilon: Any, margin: Any, name: str = "plus_minus", *, grouped: bool
+def _alternatives(
+    statistic: str, epsilon: Any, margin: Any, name: str, prefix: str
 ) -> tuple[list[Any], bool]:
     """Return the losses, or the margins of error in their place, and whether these are margins.
 
-    ``grouped``: whether the plan is of groups, for the call that an error suggests.
+    ``prefix``: how the call that an error suggests begins.
     """
     if epsilon is None and margin is None:
         raise ArgumentError(
             f"{statistic!r} needs 'epsilon', what the call may cost, or {name!r}, how far off it may be.",
-            example_of(statistic, PLAN_OF_GROUPS if grouped else "private.dp.plan"),
+            example_of(statistic, prefix),
         )
     if epsilon is not None and margin is not None:
         raise ParameterError(f"'epsilon' and {name!r} exclude each other.", "leave one of them out.")

@@ -33,11 +33,10 @@ from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.plan_calls import (
     PLAN_OF_GROUPS,
     Levels,
-    alternatives,
+    begin_plan,
     listed,
     plan_of,
     price_of,
-    refuse_drawn,
     rows_of,
 )
 from pdprivacy.releases.rank_plans import planned_by_rank
@@ -117,11 +116,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
         level: float = LEVEL,
         **options: Any,
     ) -> pd.DataFrame:
-        refuse_drawn(statistic, options)
-        choices, choose = alternatives(
-            statistic, epsilon, plus_minus, grouped=isinstance(facts, DeclaredGroups)
-        )
-        protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
+        protected, choices, choose = begin_plan(statistic, facts, options, epsilon, plus_minus)
         normalize = options.get("normalize")
         shares = isinstance(normalize, bool | str) and bool(normalize)  # the release refuses any other
         assumption = _assumption(protected, statistic, rows, at, shares=shares)

@@ -16,7 +16,7 @@ from pdprivacy.protection import Protected
 from pdprivacy.release.spec import LEVEL, Drawn, Release
 from pdprivacy.release.tasks import Selections
 from pdprivacy.releases.grouped import DeclaredGroups
-from pdprivacy.releases.plan_calls import Levels, alternatives, plan_of, price_of, refuse_drawn, rows_of
+from pdprivacy.releases.plan_calls import Levels, begin_plan, plan_of, price_of, rows_of
 from pdprivacy.releases.required_epsilon import required_epsilon
 from pdprivacy.statistic import Quantile
 
@@ -78,14 +78,10 @@ def planned_by_rank(statistic: str, verb: Callable[..., Release[Any]]) -> Callab
         level: float = LEVEL,
         **options: Any,
     ) -> pd.DataFrame:
-        refuse_drawn(statistic, options)
-        protected = facts._protected if isinstance(facts, DeclaredGroups) else facts
+        protected, choices, choose = begin_plan(statistic, facts, options, epsilon, ranks, "ranks")
         private = rows is None and protected.scope.row_bounds()[1] is None
         records = None if private else rows_of(protected, rows)
         plan = _Planned(verb, facts, args, options, records, proportion(level, "level"))
-        choices, choose = alternatives(
-            statistic, epsilon, ranks, "ranks", grouped=isinstance(facts, DeclaredGroups)
-        )
         errors: dict[float, pd.DataFrame] = {}
         for choice in choices:
             loss = required_epsilon(plan.ranks, choice, "ranks") if choose else choice

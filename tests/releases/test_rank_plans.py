@@ -114,6 +114,7 @@ def test_plans_by_group_and_with_weights():
     ("call", "error", "says"),
     [
         (lambda plan: plan.median("x"), ArgumentError, "or 'ranks'"),
+        (lambda plan: plan.median("x", rows=0), ArgumentError, "or 'ranks'"),  # the cost comes first
         (lambda plan: plan.median("x", epsilon=1, ranks=3), ParameterError, "exclude each other"),
         (lambda plan: plan.median("x", ranks=1e-6), ParameterError, "No epsilon up to 1,000"),
         (lambda plan: plan.median("x", ranks=1e9), ParameterError, "Every epsilon"),
