@@ -170,13 +170,11 @@ class _Result(_Accessor):
 
         Both account for the noise alone; those of a regression account for the sample and the noise.
 
-        ``level``: the coverage, a number between 0 and 1; by default 0.95, which all displays show. Counts,
-        sums, tables of counts, means and proportions have intervals of every level, without weights, margins,
-        ``normalize=``, staircase noise and a bounding that biases; so have variances of a public number of
-        rows.
+        ``level``: the coverage, a number between 0 and 1; by default 0.95, which all displays show.
+        The ends of ``quantile(..., interval=True)`` were selected at this level, and have no other.
 
-        Raises MetadataError for numbers that were changed, and for a ``level`` other than 0.95 of a release
-        of another kind: `plan` states the margins of other levels beforehand.
+        Raises MetadataError for numbers that were changed, for selections without an interval, and for a
+        ``level`` other than 0.95 where the metadata lack the noisy numbers behind the release.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))

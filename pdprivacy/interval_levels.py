@@ -1,23 +1,27 @@
 """Intervals of released numbers at another level than the stated one, from the metadata alone.
 
-Two kinds of numbers have errors that the metadata determine at every level: numbers with noise of their own,
-and ratios of a noisy sum and a noisy count. The noisy count of a ratio follows from its standard error and
-its margin of error, both of which are stated.
+The metadata determine the errors of numbers with noise of their own, of sums of these, of ratios of a noisy
+sum and a noisy count, and of coefficients. The noisy count of a ratio follows from its standard error and its
+margin of error, both of which are stated. For all other numbers the metadata hold the noisy parts
+(`pdprivacy.releases.part_intervals`). The ends of selected intervals belong to one level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from pdprivacy import metadata, projection
 from pdprivacy.checks import proportion
-from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, Distribution, GeneralizedNormal
+from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, Distribution, GeneralizedNormal, Stairs
 from pdprivacy.errors import MetadataError
 from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, read
 from pdprivacy.release.results import narrowed
+from pdprivacy.releases.part_intervals import margins_of_error
 from pdprivacy.statistic.confidence import Ends, Noisy, Tail, of_mean
 from pdprivacy.types import Floats, Integers, Mask
 
@@ -69,7 +73,7 @@ def _at_level(released: Released, level: float) -> Released:
     """Return the release with the margins of error of another level."""
     facts, before = read(released), projection.unprojected(released)
     numbers = _Numbers.of(before)
-    half = numbers.own(level) if numbers.have_own_noise else numbers.ratios(level)
+    half = numbers.margins(level)
     projected = facts.projection
     if projected is not None:
         projected = {**projected, "plus_minus": half.ravel()[projected["at"]].tolist()}
@@ -112,42 +116,90 @@ class _Numbers:
         return "unit" in self.facts.error
 
     @property
-    def have_own_noise(self) -> bool:
+    def _have_own_noise(self) -> bool:
         """Whether each number is one noisy number, whose bounds do not depend on others."""
         facts = self.facts
-        if facts.normalize or facts.margins or facts.constraint is not None:
+        if facts.normalize or facts.margins:
             return False
         if facts.statistic in COUNTS:
-            return True
+            return facts.constraint != "hierarchy"
         own = facts.statistic == "sum" or all(name.startswith(OWN_PARTS) for name in facts.split)
-        return own and facts.statistic not in ("cov", "corr", "std") and facts.bounding is None
+        return own and facts.statistic not in ("cov", "corr", "std")
 
-    def own(self, level: float) -> Floats:
-        """Return the margins of error of numbers with noise of their own.
+    def margins(self, level: float) -> Floats:
+        """Return the margins of error at a level.
 
-        What the stated margin of error exceeds the quantile of the noise by is rounding, or caution.
+        What the stated margin of error exceeds that of the noisy numbers by is rounding, the distance that a
+        constraint moved the number, or caution.
         """
-        quantiles = np.full((2, *self.values.shape), np.nan)
+        facts, of_level = self.facts, self._of_ratios
+        if facts.regression is not None:
+            return self._of_coefficients(level)
+        if facts.parts is not None and "of" in facts.parts:
+            of_level = partial(margins_of_error, facts, self._law_of_part, values=self.values)
+        elif self._have_own_noise:
+            of_level = self._own
+        elif facts.statistic in COUNTS and facts.normalize is None:
+            of_level = self._sums
+        else:
+            return self._of_ratios(level)
+        half, stated = of_level(level=level), of_level(level=facts.error["level"])
+        return np.where(np.isnan(self.plus_minus), np.nan, half + np.maximum(self.plus_minus - stated, 0.0))
+
+    def _own(self, level: float) -> Floats:
+        """Return the quantiles of the noise of numbers with noise of their own."""
+        quantiles = np.full(self.values.shape, np.nan)
         for error in np.unique(self.standard_error[~np.isnan(self.standard_error)]):
-            law = self._law(float(error))
-            for each, of_level in zip(quantiles, (level, self.facts.error["level"]), strict=True):
-                each[self.standard_error == error] = law.central(of_level)
-        half, stated = quantiles
-        rounding = np.maximum(self.plus_minus - stated, 0.0)
-        return np.asarray(half + rounding)
+            quantiles[self.standard_error == error] = self._law(float(error)).central(level)
+        return quantiles
+
+    def _sums(self, level: float) -> Floats:
+        """Return the margins of error of cells and of their sums; the standard error shows how many."""
+        law = self._law_of_part("")
+        bounding: Any = self.facts.bounding if self.facts.bounding in ("clamp", "truncated") else None
+        size = np.rint((self.standard_error / law.std) ** 2)
+        tail, deviations = Tail(law.standard[0], bounding), np.full((*size.shape, 1), law.std)
+        half = np.asarray(tail.half(level, deviations, size[..., np.newaxis]), np.float64)
+        single = law.central(level) if self.facts.constraint != "hierarchy" else half
+        return np.where(size == 1, single, half)
+
+    def _of_coefficients(self, level: float) -> Floats:
+        """Return the margins of error of coefficients, whose tails the stated margin shows.
+
+        It is the quantile of the normal distribution and a term of the third order, times the standard error
+        (`pdprivacy.statistic.LeastSquares`).
+        """
+        quantile = GeneralizedNormal.gaussian(1.0).ppf
+        z, stated = (float(quantile((1 + each) / 2)) for each in (level, self.facts.error["level"]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = (self.plus_minus / self.standard_error - stated) / (stated**3 - 3 * stated)
+        return np.asarray(self.standard_error * (z + np.nan_to_num(excess) * (z**3 - 3 * z)))
+
+    def _law_of_part(self, name: str) -> Distribution:
+        """Return the law of the noise of a part by its name; of the only part by any."""
+        facts, scale = self.facts, self.facts.scale
+        scale = scale[name] if isinstance(scale, dict) else scale
+        if facts.parts is not None and "stairs" in facts.parts:
+            stairs = facts.parts["stairs"]
+            epsilon, gamma = stairs[name] if name in stairs else next(iter(stairs.values()))
+            return Stairs(epsilon, scale, gamma)
+        if facts.mechanism in CONTINUOUS:
+            return CONTINUOUS[facts.mechanism](scale, facts.p or 1.0)
+        if facts.mechanism in DISCRETE:
+            return DISCRETE[facts.mechanism](scale)
+        raise self._unknown()
 
     def _law(self, std: float) -> Distribution:
         """Return the law of noise with this standard deviation."""
         facts, scales = self.facts, self.facts.scale
         if (continuous := CONTINUOUS.get(facts.mechanism)) is not None:
             return continuous(std / continuous(1.0, facts.p or 1.0).std, facts.p or 1.0)
-        discrete = DISCRETE.get(facts.mechanism)
-        for scale in scales.values() if isinstance(scales, dict) else [scales]:
-            if discrete is not None and abs((law := discrete(scale)).std - std) <= SAME * std:
+        for name in scales if isinstance(scales, dict) else [""]:
+            if abs((law := self._law_of_part(name)).std - std) <= SAME * std:
                 return law
         raise self._unknown()
 
-    def ratios(self, level: float) -> Floats:
+    def _of_ratios(self, level: float) -> Floats:
         """Return the margins of error of ratios of a noisy sum and a noisy count."""
         sums, counts = self._parts_of_ratio()
         low, high = self.facts.bounds_of_each("value_bounds", self.values.shape)
@@ -174,13 +226,14 @@ class _Numbers:
         """Return the names of the noisy sum and of the noisy count behind each column."""
         facts, names = self.facts, [*self.facts.split]
         sums = [name for name in names if name.startswith("sum of ")]
-        counts = [name for name in names if name == "count" or name.startswith("count of ")]
+        own = {name: name.replace("sum of ", "count of ", 1) for name in sums}  # of a column with nulls
+        counts = [own[name] if own[name] in names else "count" for name in sums]
         known = facts.statistic in ("mean", "proportion") and facts.mechanism in CONTINUOUS
         known = known and facts.weights is None and facts.bounding is None and facts.constraint is None
-        known = known and not self.dates and len(sums) + len(counts) == len(names)
-        if not known or not isinstance(facts.scale, dict) or len(counts) not in (1, len(sums)):
+        known = known and not self.dates and {*sums, *counts} == {*names}
+        if not known or not isinstance(facts.scale, dict):
             raise self._unknown()
-        return sums, counts * (len(sums) // len(counts))
+        return sums, counts
 
     def _columns(self, number: int) -> Integers:
         """Return the position of the column of values behind each released number."""

@@ -121,6 +121,8 @@ class Metadata:
         of these records, or None
         where ``note`` says why there is no interval; of several releases a list. None of other statistics,
         whose ``error`` is of the noise alone.
+    parts : the noisy numbers that the released ones were made of (``noisy``, one per release), and the public
+        facts that an interval of another level needs besides (`interval`); None where the other fields tell.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -163,6 +165,7 @@ class Metadata:
     weights: str | None = None
     effective_rows: Any = None
     regression: Any = None
+    parts: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -222,7 +225,8 @@ class Metadata:
         return np.minimum(lower, values), np.maximum(upper, values)
 
     def _repr_html_(self) -> str:
-        pairs = [(name, value) for name, value in self.to_dict().items() if value not in (None, [], {})]
+        fields = self.to_dict().items()
+        pairs = [(name, value) for name, value in fields if name != "parts" and value not in (None, [], {})]
         rows = [
             (name, value if isinstance(value, str) else json.dumps(value, default=str))
             for name, value in pairs
@@ -457,6 +461,7 @@ def check(facts: Metadata) -> None:
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
         "projection": facts.projection is None or _is_projection(facts.projection),
+        "parts": facts.parts is None or isinstance(facts.parts, dict),
         "regression": facts.regression is None
         or all(isinstance(part, dict) for part in np.atleast_1d(facts.regression).tolist()),
     }

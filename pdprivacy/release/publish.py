@@ -21,13 +21,14 @@ from pdprivacy.ledger import Entry
 from pdprivacy.metadata import Released
 from pdprivacy.projection import numbers_as_json, pairs_as_json
 from pdprivacy.protection import Protected
+from pdprivacy.release.noisy_parts import noisy_parts, reordered
 from pdprivacy.release.results import Errors, Result
 from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Price, Release, with_bounds
 from pdprivacy.release.tasks import NoisyNumbers, sensitivity_of
 from pdprivacy.request import PROJECT
 from pdprivacy.statistic import CellCounts, Statistic, TreeCells, WeightedCells
 from pdprivacy.timeline import Timeline
-from pdprivacy.types import Floats
+from pdprivacy.types import Floats, Integers
 
 RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, Any], float | None]]"
 """The disclosure risk of results and of their charge: metadata, and the risk that the budget notes."""
@@ -73,7 +74,9 @@ def release_of(
                 answer = replace(answer, lower=lower, upper=upper)
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends, level=drawn.level))
         details, reached = ({}, None) if risk is None else risk(results, drawn.entry)
-        results = results if transform is None else [*map(transform, results)]
+        labelled = results if transform is None else [*map(transform, results)]
+        details["parts"] = noisy_parts(statistic, call, results, labelled)
+        results = labelled
         results = results if limits is None else [*map(project, results)]
         return published(release, drawn, results, details), reached
 
@@ -88,7 +91,9 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     each = [in_seconds(result.errors, timelines) for result in results]
     errors = each[0] if len(each) == 1 else Errors.side_by_side(each, labels.shape)
     if call.sort:
-        released, errors = _largest_first(released, errors, call)
+        order = _largest_first(released, call)
+        released, errors = released.iloc[order], errors.reordered(order)
+        details["parts"] = reordered(details.get("parts"), order)
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
         details["regression"] = regressions[0] if len(results) == 1 else regressions
@@ -201,13 +206,12 @@ def side_by_side(releases: Sequence[Any]) -> Any:
     return table
 
 
-def _largest_first(released: Any, errors: Errors, call: Call) -> tuple[Any, Errors]:
-    """Sort the labels of each group by their released numbers (the mean over several releases)."""
+def _largest_first(released: Any, call: Call) -> Integers:
+    """Return the order of the labels of each group by released numbers (the mean over several releases)."""
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
     table = values.to_numpy().reshape(math.prod(key.cells(call.statistic) for key in call.by), -1)
     first = np.arange(0, table.size, table.shape[1])[:, np.newaxis]
-    order = (first + np.argsort(-table, axis=1, kind="stable")).ravel()
-    return released.iloc[order], errors.reordered(order)
+    return np.asarray((first + np.argsort(-table, axis=1, kind="stable")).ravel())
 
 
 def _facts_by_part(price: Price) -> dict[str, Any]:

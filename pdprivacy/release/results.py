@@ -98,7 +98,8 @@ class Result:
     declared bounds of the statistic. ``bias_known``: whether the bias of bounding is known; biases of several
     numbers add up, and depend on the exact ones. ``stated_errors``: where they do not follow from the answer.
     ``before``: the numbers before they were projected onto the bounds of the answer; None without projection.
-    ``level``: the coverage of the intervals.
+    ``level``: the coverage of the intervals. ``places``: the position among the numbers of the statistic of
+    each released number, NaN without one; None where these are in order.
     """
 
     answer: Answer
@@ -111,6 +112,7 @@ class Result:
     stated_errors: Errors | None = None
     before: Any = None
     level: float = LEVEL
+    places: Any = None
 
     @property
     def errors(self) -> Errors:
@@ -210,7 +212,9 @@ class Result:
 
     def arranged(self, arrange: Callable[[Floats], Floats]) -> Result:
         """Return the result with its numbers and errors in another shape."""
-        return self.transformed(lambda answer: answer.arranged(arrange))
+        shape = np.shape(self.answer.values)
+        places = arrange(np.arange(math.prod(shape), dtype=np.float64).reshape(shape))
+        return replace(self.transformed(lambda answer: answer.arranged(arrange)), places=places)
 
 
 def narrowed(before: Any, after: Any, half: Any, limits: Ends) -> Any:

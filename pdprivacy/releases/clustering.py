@@ -18,6 +18,7 @@ from pdprivacy.mechanism.exponential import Choosing
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
+from pdprivacy.release.noisy_parts import noisy_parts
 from pdprivacy.release.publish import attach, published
 from pdprivacy.release.results import Result
 from pdprivacy.release.spec import LEVEL, AnswerLabels, Call, Drawn, Release, columns_of, name_index
@@ -135,8 +136,9 @@ def kmeans(
         for noisy in drawn.outcomes[:-1]:
             last = last.after(noisy)
         noisy = drawn.outcomes[-1]
-        result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends)
+        result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends, level=drawn.level)
         details = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
+        details["parts"] = noisy_parts(last, call, [result], [result])
         return published(release, drawn, [result], details), None
 
     label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"

@@ -109,11 +109,11 @@ def corr(
     b -1.0  1.0
     """
     return _matrix(
-        protected, columns, Call.of("corr", epsilon, noise, constraint=constraint), transform=_correlation
+        protected, columns, Call.of("corr", epsilon, noise, constraint=constraint), transform=correlations_of
     )
 
 
-def _correlation(answer: Answer) -> Answer:
+def correlations_of(answer: Answer) -> Answer:
     """Correlations of a covariance matrix, with standard errors to first order."""
     values, errors = np.asarray(answer.values), np.asarray(answer.standard_error)
     variances = np.diagonal(values)

@@ -50,6 +50,12 @@ CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
 AXES = {"all": None, "index": 1, "columns": 0}
 """The axis of a table over which shares sum to one."""
 
+SUMS_AT = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}
+"""The denominators of shares in a table with margins."""
+
+KEPT = {"all": np.s_[:, :], "index": np.s_[:, :-1], "columns": np.s_[:-1, :]}
+"""The shares in a table with margins that are not 1 throughout."""
+
 
 def whole_counts(result: Result) -> Result:
     """Return counts as integers if the noise is on the integers."""
@@ -241,7 +247,7 @@ def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -
     These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
     the consistent numbers that ``shape`` makes, so that they are consistent, too.
     """
-    size = _summed(np.ones(np.shape(table.answer.values)))
+    size = with_sums(np.ones(np.shape(table.answer.values)))
     if call.normalize is None:
         result = _counts_with_margins(table, size)
         std = float(table.answer.standard_error)
@@ -249,14 +255,14 @@ def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -
     else:
         result = _shares_with_margins(table, call.normalize, size)
     if call.constraint is not None:
-        result = result.projected(_summed(np.asarray(shape(table).answer.values)))
+        result = result.projected(with_sums(np.asarray(shape(table).answer.values)))
     return result
 
 
 def _counts_with_margins(table: Result, size: Floats) -> Result:
     """The counts with their sums, each of ``size`` cells."""
     std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = _summed(np.asarray(table.answer.values)), _summed(_measured(table))
+    whole, measured = with_sums(np.asarray(table.answer.values)), with_sums(_measured(table))
 
     def interval(level: float) -> Ends:
         half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
@@ -273,10 +279,9 @@ def _counts_with_margins(table: Result, size: Floats) -> Result:
 
 def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
     """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
-    counts = [_summed(np.asarray(table.answer.values)), _summed(_measured(table))]
-    sums = {"all": np.s_[-1:, -1:], "index": np.s_[:, -1:], "columns": np.s_[-1:, :]}[normalize]
-    kept = {"all": np.s_[:, :], "index": np.s_[:, :-1], "columns": np.s_[:-1, :]}[normalize]
-    return _noisy_shares(table, counts, [cells[sums] for cells in counts], size, size[sums], kept)
+    counts = [with_sums(np.asarray(table.answer.values)), with_sums(_measured(table))]
+    sums = SUMS_AT[normalize]
+    return _noisy_shares(table, counts, [cells[sums] for cells in counts], size, size[sums], KEPT[normalize])
 
 
 def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Errors:
@@ -303,7 +308,7 @@ def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Er
     )
 
 
-def _summed(cells: Floats) -> Floats:
+def with_sums(cells: Floats) -> Floats:
     """A table with the sums of its rows and columns."""
     across = cells.sum(axis=1, keepdims=True)
     return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])

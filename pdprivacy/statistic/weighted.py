@@ -153,7 +153,7 @@ class Weighted(Statistic):
             if (rows := self.scope.row_bounds()[1]) is None:
                 return replace(answer, rounding_per_record=self._rounding_per_record(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
-        known, private, ratio = self._ratio_roundings()
+        known, private, ratio = self.ratio_roundings()
         means, effective = [], []
         for column, q in enumerate(self.quantities):
             total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
@@ -173,7 +173,7 @@ class Weighted(Statistic):
         largest = self.weight.high * self.weight.grid
         return largest * q.rounding + max(abs(q.lower), abs(q.upper)) * self.weight.rounding
 
-    def _ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
+    def ratio_roundings(self) -> tuple[list[float], list[float], list[float]]:
         """Return three bounds of the rounding error of each mean: in all, per record, and of its sum.
 
         With w' and x' the rounded numbers, W' the sum of w', and m the weighted mean of x, the sum of

@@ -6,7 +6,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -282,9 +282,14 @@ def by_default(
         for side in (ends["lower"], ends["upper"], 2 * half, all_noise(released, released.dp.metadata))
     )
     slack = 1e-9 * (1 + np.abs(np.nan_to_num(truth)))
-    there = np.isfinite(truth) & np.isfinite(lower)
+    there = np.isfinite(truth) & np.isfinite(lower)  # a correlation may not exist
+    if not there.any():
+        return Default(math.nan, math.nan, math.nan)
     covered = (lower - slack <= truth) & (truth <= upper + slack)
-    medians = [np.median(side, axis=0)[np.isfinite(truth)] for side in (upper - lower, before)]
+    some = there.any(axis=0)
+    medians = [
+        np.nanmedian(np.where(there, side, np.nan)[:, some], axis=0) for side in (upper - lower, before)
+    ]
     return Default(
         float(covered[there].mean()),
         1 - float(hidden[there].mean()),
@@ -293,6 +298,18 @@ def by_default(
 
 
 DATA = ((20, "spread"), (20, "constant"), (1000, "spread"), (1000, "near a bound"))
+
+
+def default_grid(index: int, draws: int, every: bool = False, seed: int = 7) -> list[dict[str, Any]]:
+    """The combinations of one case as it is released by default, as `grid`."""
+    case, rows = CASES[index], []
+    pairs = list(itertools.product(case.mechanisms, EPSILONS))
+    for turn, (scope, data) in enumerate(itertools.product(case.scopes, DATA)):
+        for mechanism, epsilon in pairs if every else [pairs[(turn + turn // 3) % len(pairs)]]:
+            result = by_default(case, data, scope, mechanism, epsilon, draws, seed)
+            place = {"rows": data[0], "values": data[1], "mechanism": mechanism, "epsilon": epsilon}
+            rows.append({"release": case.name, "neighbors": scope, **place, **asdict(result)})
+    return rows
 
 
 def grid(index: int, draws: int, every: bool = False, seed: int = 7) -> list[dict[str, Any]]:
