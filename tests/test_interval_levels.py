@@ -1,4 +1,4 @@
-"""Intervals at any level from the metadata, against those that a release of this level states."""
+"""Intervals at any level from the metadata (`noisy_parts`, `part_intervals`), and those that releases state."""
 
 from __future__ import annotations
 

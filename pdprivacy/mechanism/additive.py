@@ -147,6 +147,11 @@ class Additive:
     exact: bool = field(init=False, repr=False)
 
     @property
+    def shape(self) -> list[float] | None:
+        """The numbers besides scale and order that the distribution depends on; None without any."""
+        return None
+
+    @property
     def multiplier(self) -> Fraction | None:
         """Sigma per unit of l2 sensitivity, where the loss is that of Gaussian noise; else None."""
         return None

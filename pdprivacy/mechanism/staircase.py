@@ -159,6 +159,11 @@ class Staircase(Continuous):
         return Stairs(float(min(self.epsilon, FLAT)), self.scale, self.gamma)
 
     @property
+    def shape(self) -> list[float]:
+        """Epsilon and the place of the break, as a share of a stair."""
+        return [self.distribution.epsilon, self.distribution.gamma]
+
+    @property
     def takes_one(self) -> bool:
         """Whether `sample` takes one number only: ``l0_sensitivity`` is not stated."""
         return self.l0_sensitivity is None

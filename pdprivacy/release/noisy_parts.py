@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pdprivacy.mechanism.staircase import Staircase
 from pdprivacy.release.results import Result
 from pdprivacy.release.spec import Call
 from pdprivacy.statistic import (
@@ -47,16 +46,14 @@ def noisy_parts(
 
     ``before``, ``after``: the results before and after they were labelled.
     """
-    source = _source(statistic, call)
-    stairs = {
-        part.name: [mechanism.distribution.epsilon, mechanism.distribution.gamma]
-        for part, mechanism in zip(before[0].price.parts, before[0].price.mechanisms, strict=True)
-        if isinstance(mechanism, Staircase)
-    }
+    price = before[0].price
+    shapes = [(part.name, each.shape) for part, each in zip(price.parts, price.mechanisms, strict=True)]
+    stairs = {name: shape for name, shape in shapes if shape is not None}
+    source = _source(statistic, call, plain=not stairs)
     if source is not None:
         source["noisy"] = [_values(statistic, result) for result in before]
         if (places := after[0].places) is not None:
-            source["places"] = [None if np.isnan(place) else int(place) for place in np.ravel(places)]
+            source["places"] = [None if np.isnan(each) else int(each) for each in np.ravel(places)]
     stored = {**(source or {}), **({"stairs": stairs} if stairs else {})}
     return stored or None
 
@@ -86,13 +83,16 @@ def _plain(values: Any) -> list[Any]:
     return [number if np.isfinite(number) else None for number in numbers.tolist()]
 
 
-def _source(statistic: Statistic, call: Call) -> Parts | None:
-    """Return what the noisy parts are parts of, with the public facts that intervals depend on."""
+def _source(statistic: Statistic, call: Call, *, plain: bool) -> Parts | None:
+    """Return what the noisy parts are parts of, with the public facts that intervals depend on.
+
+    ``plain``: whether the scale determines the noise.
+    """
     if isinstance(statistic, CellCounts | TreeCells | WeightedCells):
         return _source_of_cells(statistic, call) if call.normalize else None
     source: Parts
     if isinstance(statistic, Moments):
-        if not _need_parts(statistic, call):
+        if not _need_parts(statistic, call, plain=plain):
             return None
         source = {"of": "moments", "kinds": [list(own) for own in statistic.kinds]}
     elif isinstance(statistic, Covariance):
@@ -109,13 +109,13 @@ def _source(statistic: Statistic, call: Call) -> Parts | None:
     return {**source, "columns": [_column(q) for q in statistic.quantities]}
 
 
-def _need_parts(statistic: Moments, call: Call) -> bool:
+def _need_parts(statistic: Moments, call: Call, *, plain: bool) -> bool:
     """Return whether intervals need the parts; those of sums, and of means with unbounded noise, do not."""
     if statistic.offsets is not None or {*statistic.kinds} == {("count",)}:
         return False
     dates = any(column.timeline is not None for column in call.columns)
-    plain = call.request.bounding is None and call.request.mechanism != "staircase" and not dates
-    return {*statistic.kinds} != {("mean",)} or not plain
+    inverted = plain and call.request.bounding is None and not dates
+    return {*statistic.kinds} != {("mean",)} or not inverted
 
 
 def _column(q: Quantity) -> Parts:

@@ -73,7 +73,7 @@ def _arranged(answer: Answer, places: Sequence[int | None] | None, shape: tuple[
     """Return the answer with its numbers at their places in the released object, NaN elsewhere."""
     if places is None:
         return answer
-    taken = np.array([-1 if place is None else place for place in places])
+    taken = np.array([-1 if each is None else each for each in places])
 
     def arrange(numbers: Floats) -> Floats:
         return np.where(taken >= 0, np.ravel(numbers)[taken], np.nan).reshape(shape)

@@ -307,8 +307,8 @@ def default_grid(index: int, draws: int, every: bool = False, seed: int = 7) -> 
     for turn, (scope, data) in enumerate(itertools.product(case.scopes, DATA)):
         for mechanism, epsilon in pairs if every else [pairs[(turn + turn // 3) % len(pairs)]]:
             result = by_default(case, data, scope, mechanism, epsilon, draws, seed)
-            place = {"rows": data[0], "values": data[1], "mechanism": mechanism, "epsilon": epsilon}
-            rows.append({"release": case.name, "neighbors": scope, **place, **asdict(result)})
+            inputs = {"rows": data[0], "values": data[1], "mechanism": mechanism, "epsilon": epsilon}
+            rows.append({"release": case.name, "neighbors": scope, **inputs, **asdict(result)})
     return rows
 
 
