@@ -1,4 +1,4 @@
-"""Intervals at any level from the metadata (`noisy_parts`, `part_intervals`), and those that releases state."""
+"""Intervals at any level from the metadata (`noisy_parts`, `part_intervals`), against releases of this level."""
 
 from __future__ import annotations
 
@@ -274,8 +274,8 @@ def test_intervals_of_other_levels_hold_as_often_as_they_say(name, neighbors, le
     value = truth.reshape(len(truth), 1, -1)
     known = np.isfinite(value) & np.isfinite(ends[0])
     slack = 1e-9 * (1 + abs(value))
-    held = ((ends[0] - slack <= value) & (value <= ends[1] + slack))[known].mean()
-    assert held >= level - 4 * math.sqrt(level * (1 - level) / draws)
+    share = ((ends[0] - slack <= value) & (value <= ends[1] + slack))[known].mean()
+    assert share >= level - 4 * math.sqrt(level * (1 - level) / draws)
 
 
 SELECTIONS = {"quantile", "median", "min", "max", "mode", "top_k", "kmedian"}
