@@ -1,4 +1,4 @@
-"""Intervals at any level from the metadata (`noisy_parts`, `part_intervals`), against releases of this level."""
+"""Intervals at any level from the metadata (`noisy_parts`, `part_intervals`), against stated ones."""
 
 from __future__ import annotations
 
