@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
@@ -179,7 +179,7 @@ class Column(_Kept):
             )
 
     def _checked_missing(self, missing: Any) -> tuple[Any, ...]:
-        if not is_list(missing):
+        if not is_list(missing) or isinstance(missing, Mapping):
             raise DeclarationError(
                 f"'missing' of column {self.name!r} must be a list of codes (got {got(missing)}).",
                 'metadata={"dp": {"missing": [-99, "n/a"]}}',

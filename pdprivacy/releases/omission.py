@@ -44,6 +44,7 @@ from pdprivacy.releases.sampling import (
     spread_of,
 )
 from pdprivacy.releases.table_risk import confidential, levels_of
+from pdprivacy.request import Request
 from pdprivacy.show.progress import shown
 from pdprivacy.statistic import numbers_of
 from pdprivacy.suppression import Distance, keep_probabilities
@@ -306,6 +307,12 @@ class _Comparison:
             raise ParameterError(f"{name!r} is compared for one column.")
         if name == "noisy_average":
             chosen[0].bounds(name)
+            # its releases have half of the delta each, so the stated one is checked before
+            words = ("delta", "mechanism", "p", "calibration", "bounding")
+            stated = {word: arguments[word] for word in words if word in arguments}
+            noise_of_both: dict[str, Any] = {**STATISTICS[name].defaults, **stated}
+            for level in levels:
+                Request(level, **noise_of_both)
         return cls(protected, levels, name, columns, chosen, arguments, spend)
 
     @property

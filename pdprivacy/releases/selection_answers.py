@@ -204,6 +204,7 @@ def _attach(
         bounding=PROJECT if projects else None,
         projection=moved,
         rows=public_rows(release.facts, release.call),
+        calibration=release.task.choosing.calibration,
     )
 
 

@@ -232,9 +232,10 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
         if isinstance(labels, set | frozenset):
             labels = in_order(labels)
         options["categories"] = tuple(itertools.islice(labels, MOST_ITEMS + 1))  # more are refused
-    if "missing" in options and not is_list(options["missing"]):
+    codes = options.get("missing", ())
+    if not is_list(codes) or isinstance(codes, Mapping):
         raise DeclarationError(
-            f'"missing" of column {name!r} must be a list of codes (got {got(options["missing"])}).',
+            f'"missing" of column {name!r} must be a list of codes (got {got(codes)}).',
             'metadata={"dp": {"missing": [-99, "n/a"]}}',
         )
     return options

@@ -215,7 +215,8 @@ class View:
         """The mechanism, and how it was options for."""
         facts = self.facts
         bounding = None if facts.bounding == metadata.PROJECT else facts.bounding
-        options = [("calibration", facts.calibration), ("bounding", bounding)]
+        calibration = None if self.selected else facts.calibration  # which the mechanism of a selection names
+        options = [("calibration", calibration), ("bounding", bounding)]
         options.append(("constraint", facts.constraint))
         texts = [f"{name} {value}" for name, value in options if value is not None]
         return ", ".join([mechanism_text(str(facts.mechanism), facts.p), *texts])

@@ -194,6 +194,7 @@ def test_codes_are_declared_beside_a_schema():
     [
         (-99, "must be a list of codes"),
         ("n/a", "must be a list of codes"),
+        ({-99: "refused"}, "must be a list of codes"),
         ([None], "must hold numbers and texts"),
         ([float("nan")], "must hold numbers and texts"),
         ([True], "must hold numbers and texts"),

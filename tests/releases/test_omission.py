@@ -601,6 +601,16 @@ def test_a_refusal_comes_before_any_read(name):
         releases.compare_sampling(unread(), *args, **options)
 
 
+@pytest.mark.parametrize("statistic", ["mean", "noisy_average"])
+def test_a_delta_is_refused_as_it_was_stated(statistic):
+    """An average has two releases, of half of the cost each."""
+    for compare in (releases.compare_sampling, releases.compare_suppression):
+        with pytest.raises(ParameterError, match=r"'delta' must be 0 for Laplace noise \(got 1e-06\)"):
+            compare(unread(), statistic, "age", epsilon=1, delta=1e-6)
+        with pytest.raises(ParameterError, match=r"'delta' must be positive for Gaussian noise"):
+            compare(unread(), statistic, "age", epsilon=1, mechanism="gaussian")
+
+
 SUPPRESSION = {
     "m above M": (("mean", "age"), {"spreads": [(0.3, 0.2)]}),
     "zero": (("mean", "age"), {"spreads": [(0, 0.2)]}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -551,7 +552,37 @@ def test_the_published_scale_is_that_of_scores_which_move_either_way(way):
         assert not accepts_counts(drawn, other)
         assert released.attrs["dp"]["scale"] == pytest.approx((2 if calibration else 1) / epsilon)
         assert released.attrs["dp"]["epsilon"] == pytest.approx(epsilon * times)
+        assert released.attrs["dp"]["calibration"] == calibration
     assert private.dp.budget.entries["mechanism"].str.endswith("published scale").tolist() == [True, False]
+
+
+@pytest.mark.full(keep=1)
+@pytest.mark.parametrize("way", PUBLISHED)
+def test_the_published_scale_is_neither_a_tenth_smaller_nor_larger(way):
+    """Of two labels, whose counts differ by d; the laws are closed forms, with rate r = epsilon / 2.
+
+    The exponential mechanism takes the larger count with probability 1 / (1 + exp(-r d)). Exponential noises
+    of rate r differ by a Laplace variable of scale 1 / r, so noisy max takes it with 1 - exp(-r d) / 2.
+    """
+    epsilon, difference, times = 0.8, 4, 10_000
+    domain = Domain((Column("x", "category", categories=("a", "b")),))
+    frame = pd.DataFrame({"x": ["a"] * 6 + ["b"] * 2})
+    private = frame.dp.protect(domain, epsilon=10**6)
+    words = {"epsilon": Fraction("0.8") * times, "releases": times, "calibration": "published", **way}
+    releases = [private.dp.mode("x", rng=seed, **words) for seed in (11, 12)]
+    larger = sum(int((released.to_numpy() == "a").sum()) for released in releases)
+
+    def law(scale):
+        moved = math.exp(-difference / scale)
+        return 1 - moved / 2 if "noise" in way else 1 / (1 + moved)
+
+    scale = 2 / epsilon
+    counts = [larger, 2 * times - larger]
+    assert accepts_counts(counts, [law(scale), 1 - law(scale)])
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert not accepts_counts(counts, [law(wrong), 1 - law(wrong)])
+    facts = releases[0].dp.metadata
+    assert (facts.scale, facts.calibration) == (pytest.approx(scale), "published")
 
 
 def test_the_published_scale_is_the_least_one_where_records_are_replaced():
