@@ -43,8 +43,12 @@ def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
 
 
 def _choices_of(release: Release[Any]) -> Sequence[Choice]:
+    return _task_of(release).choices
+
+
+def _task_of(release: Release[Any]) -> Selections:
     assert isinstance(release.task, Selections)
-    return release.task.choices
+    return release.task
 
 
 def _in_order(release: Release[Any], selected: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
@@ -204,7 +208,7 @@ def _attach(
         bounding=PROJECT if projects else None,
         projection=moved,
         rows=public_rows(release.facts, release.call),
-        calibration=release.task.choosing.calibration,
+        calibration=_task_of(release).choosing.calibration,
     )
 
 
