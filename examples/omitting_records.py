@@ -328,6 +328,35 @@ def print_suppression(title: str, comparison: pd.DataFrame) -> None:
         )
 
 
+def print_summary(gallery: dict[str, pd.DataFrame]) -> None:
+    """The gallery as a table in Markdown: at the same guarantee, then with the same noise."""
+    heading("CONFIDENTIAL: the gallery in short")
+    columns = ["worse / better of rows", "median loss", "largest loss at (m, M), epsilon"]
+    print("| suppression | " + " | ".join(columns * 2) + " |")
+    print("|---" * (1 + 2 * len(columns)) + "|")
+    lines: dict[str, list[str]] = {}
+    for title, comparison in gallery.items():
+        _, name = title.split(": ", 1)
+        lines.setdefault(name, []).extend(summary_of(comparison))
+    for name, cells in lines.items():
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def summary_of(comparison: pd.DataFrame) -> list[str]:
+    """How many rows are worse and better, and the median and the largest loss by suppression."""
+    known = comparison.dropna(subset="error")
+    percent = comparison.attrs["dp"]["error"].startswith(("mean percent", "probability"))
+    factor, unit = (100, " pp") if percent else (1, "")
+    losses, better = known["difference"] * factor, int((known["difference_upper"] < 0).sum())
+    epsilon, m, M = losses.idxmax()
+    largest = f"{losses.max():.3g}{unit} at ({m:g}, {M:g}), {epsilon:g}" if losses.max() else "none"
+    return [
+        f"{int(known['worse'].sum())} / {better} of {len(known)}",
+        f"{losses.median():.3g}{unit}",
+        largest,
+    ]
+
+
 # ---------------------------------------------------------------- 4. the contour of epsilon
 
 
@@ -464,7 +493,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "gallery" in options.only:
         clouds = four_clouds(options.seed, every_point=size.every_point)
         results = gallery(data, numeric(folder, size.records), clouds, size, seeds["gallery"])
-        show("gallery", results, print_suppression)
+        comparisons: dict[str, pd.DataFrame] = {}
+
+        def say(title: str, comparison: pd.DataFrame) -> None:
+            print_suppression(title, comparison)
+            comparisons[title] = comparison
+
+        show("gallery", results, say)
+        print_summary(comparisons)
 
 
 if __name__ == "__main__":
