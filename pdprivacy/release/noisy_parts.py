@@ -53,7 +53,7 @@ def noisy_parts(
     if source is not None:
         source["noisy"] = [_values(statistic, result) for result in before]
         if (places := after[0].places) is not None:
-            source["places"] = [None if np.isnan(each) else int(each) for each in np.ravel(places)]
+            source["places"] = np.where(np.isnan(places), -1, places).astype(np.int64).ravel().tolist()
     stored = {**(source or {}), **({"stairs": stairs} if stairs else {})}
     return stored or None
 
@@ -80,7 +80,9 @@ def _values(statistic: Statistic, result: Result) -> list[list[Any]]:
 
 def _plain(values: Any) -> list[Any]:
     numbers: Floats = np.ravel(np.asarray(values, np.float64))
-    return [number if np.isfinite(number) else None for number in numbers.tolist()]
+    if np.isfinite(numbers).all():
+        return numbers.tolist()
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]
 
 
 def _source(statistic: Statistic, call: Call, *, plain: bool) -> Parts | None:

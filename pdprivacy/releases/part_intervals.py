@@ -69,11 +69,11 @@ def _noisy(facts: Metadata, law: Distribution, numbers: Sequence[float | None]) 
     return Noisy(np.array(numbers, np.float64), law.std, Tail(law.standard[0], bounding))
 
 
-def _arranged(answer: Answer, places: Sequence[int | None] | None, shape: tuple[int, ...]) -> Answer:
-    """Return the answer with its numbers at their places in the released object, NaN elsewhere."""
+def _arranged(answer: Answer, places: Sequence[int] | None, shape: tuple[int, ...]) -> Answer:
+    """Return the answer with its numbers at their places in the released object, NaN for the place -1."""
     if places is None:
         return answer
-    taken = np.array([-1 if each is None else each for each in places])
+    taken = np.array(places)
 
     def arrange(numbers: Floats) -> Floats:
         return np.where(taken >= 0, np.ravel(numbers)[taken], np.nan).reshape(shape)
