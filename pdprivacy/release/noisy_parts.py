@@ -80,9 +80,10 @@ def _values(statistic: Statistic, result: Result) -> list[list[Any]]:
 
 def _plain(values: Any) -> list[Any]:
     numbers: Floats = np.ravel(np.asarray(values, np.float64))
+    plain: list[Any] = numbers.tolist()
     if np.isfinite(numbers).all():
-        return numbers.tolist()
-    return [number if math.isfinite(number) else None for number in numbers.tolist()]
+        return plain
+    return [number if math.isfinite(number) else None for number in plain]
 
 
 def _source(statistic: Statistic, call: Call, *, plain: bool) -> Parts | None:
