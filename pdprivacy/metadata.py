@@ -99,6 +99,8 @@ class Metadata:
         and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all, of each, or of each column of a
         table, or None; texts where these are dates.
+    constraints : with ``constraint`` "linear", the linear constraints as texts; else None. The numbers before
+        are kept as those of a projection.
     projection : the numbers that a projection changed: their places ``at`` (from 0, row by row), and their
         ``values`` and ``plus_minus`` before it; ``released.dp.unprojected()`` puts them back. ``missed``: the
         places of those whose interval before lay beyond a limit as a whole. None where it changed nothing. Of
@@ -156,6 +158,7 @@ class Metadata:
     margins: bool = False
     filters: list[str] = field(default_factory=list)
     constraint: str | None = None
+    constraints: list[str] | None = None
     unit: str | None = None
     lineage: list[str] = field(default_factory=list)
     releases: int = 1
@@ -207,8 +210,8 @@ class Metadata:
         """Return the ends of the interval of each released number, within the limits.
 
         The interval of a number beyond a limit is that around the limit, with the same margin of error, so
-        that it holds as often and does not state certainty. A projected matrix may move an entry elsewhere,
-        whose interval then extends to the entry.
+        that it holds as often and does not state certainty. A projected matrix, or linear constraints, may
+        move a number elsewhere: its interval then extends to the number.
         """
         values, half = doubles(values, "'values'"), doubles(half, "'half'")
         if values.shape != half.shape:
@@ -220,7 +223,7 @@ class Metadata:
             before.flat[at], half.flat[at] = self.projection["values"], self.projection["plus_minus"]
         before = np.clip(before, low, high)
         lower, upper = (np.clip(end, low, high) for end in (before - half, before + half))
-        if self.statistic not in MATRICES:
+        if self.statistic not in MATRICES and self.constraints is None:
             return lower, upper
         return np.minimum(lower, values), np.maximum(upper, values)
 
@@ -460,6 +463,7 @@ def check(facts: Metadata) -> None:
         and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
+        "constraints": facts.constraints is None or _are_texts(facts.constraints),
         "projection": facts.projection is None or _is_projection(facts.projection),
         "parts": facts.parts is None or isinstance(facts.parts, dict),
         "regression": facts.regression is None

@@ -40,10 +40,12 @@ import numpy.typing as npt
 from pdprivacy.checks import flag, instance, items, pair, proportion, whole
 from pdprivacy.errors import ParameterError, got, short_public
 from pdprivacy.least_distance import nearest_within
+from pdprivacy.linear import LinearConstraint
 from pdprivacy.privacy import Rational, rational
 from pdprivacy.types import Floats, Integers
 
 __all__ = [
+    "LinearConstraint",
     "Tree",
     "all_but_one",
     "bound_covariances",

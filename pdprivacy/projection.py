@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError
-from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, attach, read
+from pdprivacy.metadata import COUNTS, PROJECT, Metadata, Released, as_released, attach, read
 from pdprivacy.types import Floats
 
 
@@ -48,6 +48,10 @@ def unprojected(released: Released) -> Released:
     error = {name: each for name, each in facts.error.items() if name not in BIASES}
     error["plus_minus"] = numbers_as_json(half, half.shape)
     stored = {**facts.to_dict(), "error": error, "bounding": None, "bounds": None, "projection": None}
+    if facts.constraints is not None:
+        stored |= {"constraint": None, "constraints": None}
+        if facts.statistic in COUNTS and facts.normalize is None and (before % 1 == 0).to_numpy().all():
+            before = before.astype(np.int64)
     attach(before, stored)
     return before
 

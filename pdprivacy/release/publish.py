@@ -90,8 +90,8 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     released = side_by_side([labels.to_pandas(dated(result.answer.values, timelines)) for result in results])
     each = [in_seconds(result.errors, timelines) for result in results]
     errors = each[0] if len(each) == 1 else Errors.side_by_side(each, labels.shape)
-    if call.sort:
-        order = _largest_first(released, call)
+    order = _largest_first(released, call) if call.sort else None
+    if order is not None:
         released, errors = released.iloc[order], errors.reordered(order)
         details["parts"] = reordered(details.get("parts"), order)
     regressions = [result.answer.regression for result in results]
@@ -102,11 +102,14 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     bounding = request.bounding if errors.before is None else PROJECT
     if bounding is not None:
         bounds = _bounds(errors, shape)
-        if call.margins or call.normalize or call.constraint not in (None, "psd"):
+        if call.linear:
+            error["note"] = LINEARLY
+        elif call.margins or call.normalize or call.constraint not in (None, "psd"):
             error["note"] = SUMS
     if errors.before is not None:
         before = [labels.to_pandas(dated(result.before, timelines)) for result in results]
-        projection = _moved(released, side_by_side(before), errors)
+        earlier = side_by_side(before)
+        projection = _moved(released, earlier if order is None else earlier.iloc[order], errors)
         if call.statistic in metadata.MATRICES:
             error["note"] = AS_A_WHOLE
     if timelines:
@@ -127,6 +130,7 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
+        **({"constraints": [str(constraint) for constraint in call.linear]} if call.linear else {}),
         effective_rows=None if effective_rows is None else numbers_as_json(effective_rows, shape),
         **{"rows": public_rows(facts, call), **details},
     )
@@ -250,6 +254,14 @@ def public_rows(facts: Protected, call: Call) -> int | None:
 
 SUMS = "The biases of bounded numbers add up in sums and shares; they depend on the exact numbers."
 """The note on a missing bias of a number that is made of several bounded ones."""
+
+
+LINEARLY = (
+    "The numbers were moved together onto linear constraints: as a whole they are not farther from the true "
+    "ones than before (each divided by its standard error, which is that of the noise); the bias of a number "
+    "depends on the exact numbers."
+)
+"""The note on a missing bias of numbers with linear constraints."""
 
 
 AS_A_WHOLE = (

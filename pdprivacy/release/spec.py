@@ -27,6 +27,7 @@ from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeErro
 from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.intervals import INT64
 from pdprivacy.ledger import Entry
+from pdprivacy.linear import LinearConstraint, checked
 from pdprivacy.noise import RandomState, Source
 from pdprivacy.privacy import Approx, Pure, Rational
 from pdprivacy.protection import Protected, declared
@@ -40,6 +41,10 @@ R = TypeVar("R")
 MAX_CELLS = 10**8
 LEVEL = 0.95
 """The coverage of the intervals of releases; a plan may have another."""
+
+LINEAR = "linear"
+"""The constraint of a release that is a list of linear ones."""
+
 DEFAULTS: dict[str, Any] = {"delta": 0, "releases": 1, "bounding": PROJECT}
 
 
@@ -206,6 +211,7 @@ class Call:
     columns: tuple[Column, ...] = ()
     by: tuple[Column, ...] = ()
     constraint: str | None = None
+    linear: tuple[LinearConstraint, ...] = ()
     normalize: str | None = None
     margins: bool = False
     sort: bool = False
@@ -220,7 +226,7 @@ class Call:
         noise: Options,
         columns: tuple[Column, ...] = (),
         by: tuple[Column, ...] = (),
-        constraint: str | None = None,
+        constraint: str | LinearConstraint | Sequence[LinearConstraint] | None = None,
         weights: Column | None = None,
     ) -> Call:
         """Return the call of a release with these keywords."""
@@ -233,8 +239,12 @@ class Call:
                 "'bounds' need a 'bounding', which says how they are kept.",
                 'bounding="truncated" or bounding="clamp".',
             )
+        linear: tuple[LinearConstraint, ...] = ()
+        if isinstance(constraint, LinearConstraint | list | tuple):
+            constraint, linear = LINEAR, checked(constraint)
+        name: Any = constraint  # what is no text is refused with the statistic
         return cls(
-            statistic, request, bounds, rng, columns, by, constraint, release_id=release_id, weights=weights
+            statistic, request, bounds, rng, columns, by, name, linear, release_id=release_id, weights=weights
         )
 
     def label(self, facts: Protected) -> str:

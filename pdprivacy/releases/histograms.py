@@ -166,7 +166,7 @@ def labels_counted(
 
     def numbers(result: Result) -> Result:
         if not normalize:
-            return whole_counts(shape(result))
+            return shape(result) if call.linear else whole_counts(shape(result))
         if not call.by:
             return shape(result)
         return shape(result.reshaped((groups, -1))).arranged(np.ravel)

@@ -25,7 +25,7 @@ from pdprivacy.mechanism.additive import Additive
 from pdprivacy.postprocess import hierarchy
 from pdprivacy.protection import Protected
 from pdprivacy.release.results import Result
-from pdprivacy.release.spec import Call, Price
+from pdprivacy.release.spec import LINEAR, Call, Price
 from pdprivacy.release.tasks import calibrate, released_by
 from pdprivacy.request import Bounding, Request
 from pdprivacy.risk.compositions import HasCdf, readings
@@ -188,7 +188,9 @@ class CountRisk:
             return
         yield ReadCounts(JointCells.of_checked(_records(rows)), by_count)
         sums = _records(rows.sum(axis=2))
-        if self.call.request.bounding is None and self.call.constraint is None and sums.any():
+        # with linear constraints, the metadata hold the noisy counts, too
+        noisy = self.call.request.bounding is None and self.call.constraint in (None, LINEAR)
+        if noisy and sums.any():
             by_sum = [noise.of_sum(combinations) for noise in noises]
             yield ReadCounts(risk.Cells._of_checked(sums), by_sum)
 

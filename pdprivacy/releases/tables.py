@@ -16,6 +16,7 @@ from pdprivacy.checks import flag, instance, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES
+from pdprivacy.linear import LinearConstraint
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.release.publish import release_of
@@ -29,6 +30,7 @@ from pdprivacy.release.spec import (
     weighted_columns,
     with_noise_keywords,
 )
+from pdprivacy.releases.consistency import linearly
 from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
@@ -44,8 +46,9 @@ from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
 from pdprivacy.types import Floats, Labels
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]
-Constraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
-CONSTRAINTS: tuple[str, ...] = get_args(Constraint)
+NamedConstraint: TypeAlias = Literal["rescale", "all_but_one", "hierarchy", "simplex", "nonnegative"]
+Constraint: TypeAlias = NamedConstraint | LinearConstraint | Sequence[LinearConstraint]
+CONSTRAINTS: tuple[str, ...] = get_args(NamedConstraint)
 
 AXES = {"all": None, "index": 1, "columns": 0}
 """The axis of a table over which shares sum to one."""
@@ -119,7 +122,19 @@ def crosstab(
       for sums over many neighbouring cells, worse for single ones. The total may be private.
     - "nonnegative": for counts only: negative ones to zero, in whole numbers. No total is kept.
 
+    - a `pdprivacy.postprocess.LinearConstraint`, or a list of them: the nearest cells (Euclidean) whose
+      weighted sums lie within public limits; see below.
+
     Standard errors are those before the constraint; ``plus_minus`` is around the numbers after it.
+
+    Linear constraints name cells by their labels. With ``LinearConstraint({("north", "yes"): 1,
+    ("north", ...): -0.2}, upper=0)``, at most 20 % of the north have "yes". Counts are then at least 0, at
+    most the number of rows where that is public, and no whole numbers any more; shares (``normalize=True``)
+    sum to one. With ``bounding=None`` only the sums are constrained, which has no bias where they are known
+    exactly. A table that meets the constraints, as the exact one does, is not farther from the released table
+    than from the noisy one; a single cell may be. The bias of a cell depends on the exact counts and is not
+    stated; ``unprojected()`` returns the noisy table. Labels that are not declared, and constraints that no
+    table meets, are refused before the charge. Margins, and shares of rows or columns, are not supported.
 
     ``weights``: a column whose sums are released instead of counts, as in `value_counts`. Their total is
     private, and they are not whole: the constraint "nonnegative" applies to such sums, "rescale", "simplex"
@@ -175,7 +190,7 @@ def crosstab(
     def numbers(result: Result) -> Result:
         table = result.reshaped(sides)
         table = with_margins(table, call, shape) if margins else shape(table)
-        return table if way else whole_counts(table)
+        return table if way or call.linear else whole_counts(table)
 
     risk_of = CountRisk.of(protected, call, axes, statistic)
     return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
@@ -343,6 +358,8 @@ def constrained(
             "'bounds' are of counts; shares and counts with a constraint have bounds of their own.",
             "leave bounds out.",
         )
+    if call.linear:
+        return cells, linearly(cells, call, _shares_of)
     if constraint is None:
         return cells, partial(_shares_of, axis=axis, total=None) if normalize else lambda result: result
     _check_constraint(constraint, call, total)

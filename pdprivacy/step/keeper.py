@@ -36,6 +36,7 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger import Budget, Ledger
+from pdprivacy.linear import LinearConstraint
 from pdprivacy.metadata import KEY, Released
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ROW_STEPS, Protected
@@ -378,6 +379,11 @@ def text_of(value: Any, name: str, *, arrays: bool = False) -> str:
         return f"{type(value).__qualname__} {json.dumps(str(value))}"
     if isinstance(value, _PRINTED):
         return repr(value)
+    if isinstance(value, LinearConstraint):
+        limits = {"lower": value.lower, "upper": value.upper}
+        return f"LinearConstraint({text_of(dict(value.terms), name)}, {text_of(limits, name)})"
+    if value is ...:
+        return "..."
     if isinstance(value, Mapping):
         pairs = (f"{text_of(key, name)}: {text_of(item, name, arrays=arrays)}" for key, item in value.items())
         return f"{{{', '.join(pairs)}}}"

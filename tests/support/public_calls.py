@@ -278,6 +278,7 @@ def things() -> dict[str, Any]:
         "Spent": accounting.Spent(),
         "Bound": accounting.Bound("basic", 1.0),
         "Amount": accounting.Amount(Fraction(1)),
+        "LinearConstraint": postprocess.LinearConstraint({"a": 1}, lower=0),
         "Tree": postprocess.Tree(4),
         "Cells": risk.Cells.of([[3, 0], [1, 2]]),
         "NoNoise": risk.NoNoise(),
