@@ -326,7 +326,7 @@ def linear_constraints(
     ``values``: n numbers. ``coefficients``: (k, n), a row for each combination. ``lower`` and ``upper``: its
     public limits, k numbers or one for all, which may be infinite. No numbers within the limits, such as the
     true ones, are farther from the result than from ``values``. Limits are met to the rounding of floats.
-    ParameterError where no numbers meet all limits. `LinearConstraint` names the numbers of a release by label.
+    ParameterError where no numbers meet all limits. `LinearConstraint` names numbers by their labels.
 
     Source: Liu, Remark 1; the least distance problem of Lawson, Hanson (1974), chapter 23.
 
