@@ -72,7 +72,7 @@ def test_attrs_hold_plain_json_and_little_of_it(private, release):
     assert plain(stored)
     text = json.dumps(stored, allow_nan=False)
     assert json.loads(text) == stored
-    assert KEYS - {"dr_ha", "regression"} <= set(stored) <= KEYS
+    assert KEYS - {"constraints", "dr_ha", "regression"} <= set(stored) <= KEYS
     assert stored["version"] == pdprivacy.__version__
     assert stored["seeded"] is True
     assert stored["epsilon"] == 0.5
