@@ -90,7 +90,7 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     released = side_by_side([labels.to_pandas(dated(result.answer.values, timelines)) for result in results])
     each = [in_seconds(result.errors, timelines) for result in results]
     errors = each[0] if len(each) == 1 else Errors.side_by_side(each, labels.shape)
-    order = _largest_first(released, call) if call.sort else None
+    order = largest_first(released, call) if call.sort else None
     if order is not None:
         released, errors = released.iloc[order], errors.reordered(order)
         details["parts"] = reordered(details.get("parts"), order)
@@ -210,7 +210,7 @@ def side_by_side(releases: Sequence[Any]) -> Any:
     return table
 
 
-def _largest_first(released: Any, call: Call) -> Integers:
+def largest_first(released: Any, call: Call) -> Integers:
     """Return the order of the labels of each group by released numbers (the mean over several releases)."""
     values = released if isinstance(released, pd.Series) else released.mean(axis=1)
     table = values.to_numpy().reshape(math.prod(key.cells(call.statistic) for key in call.by), -1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, groupby
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -26,20 +26,23 @@ from pdprivacy.errors import (
     ParameterError,
     UnknownNameError,
     got,
+    kind,
     short_traceback,
     short_tracebacks,
 )
 from pdprivacy.exact import next_down, rounded_up
 from pdprivacy.examples import EXAMPLES
 from pdprivacy.hints import with_hints
+from pdprivacy.linear import LinearConstraint, checked
 from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.metadata import Released
 from pdprivacy.noise import RandomState
 from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
 from pdprivacy.protection import Protected, declared
-from pdprivacy.release.execute import execute_together
+from pdprivacy.release.execute import execute_together, noting_charges
 from pdprivacy.release.spec import Price, Release, columns_of
 from pdprivacy.releases import MODULES, RELEASING
+from pdprivacy.releases.consistency import JointLimits
 from pdprivacy.request import MechanismName
 from pdprivacy.show.markup import table
 from pdprivacy.show.numbers import cost
@@ -84,6 +87,7 @@ class ReleasePlan:
     _releases: tuple[Priced, ...] = field(repr=False)
     cost: Pure | Approx
     apart: Pure | Approx
+    _joint: JointLimits | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         lines = [self._title]
@@ -134,7 +138,9 @@ class ReleasePlan:
         labels = groupby(release.label for release, _ in self._releases)
         runs = [(label, sum(1 for _ in run)) for label, run in labels]
         label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
-        return execute_together(self._facts, self._releases, self.cost, label, release_id)
+        with noting_charges():
+            released = execute_together(self._facts, self._releases, self.cost, label, release_id)
+            return released if self._joint is None else self._joint.moved(released)
 
 
 def plan_releases(
@@ -238,6 +244,18 @@ def _plan_of(
     return ReleasePlan(protected, tuple(releases), loss(together, slack), apart)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class PendingNumbers:
+    """Numbers of a release that a batch will make at its end, by their label: keys of linear constraints."""
+
+    pending: Pending[Any]
+    label: Any
+
+    def __repr__(self) -> str:
+        label = "..." if self.label is ... else repr(self.label).replace("Ellipsis", "...")
+        return f"{self.pending._label}[{label}]"
+
+
 @short_tracebacks
 class Pending(Generic[R]):
     """A release that a batch will make at its end."""
@@ -245,6 +263,13 @@ class Pending(Generic[R]):
     def __init__(self, label: str) -> None:
         self._label = label
         self._released: R | None = None
+
+    def __getitem__(self, label: Any) -> PendingNumbers:
+        """Name numbers of the release by a label, as `Batch.constrain` takes them; `...` names all."""
+        return PendingNumbers(self, label)
+
+    def __iter__(self) -> NoReturn:
+        raise ParameterError(f"{self._label!r} is not released yet.", "take its result after the with block.")
 
     @property
     def result(self) -> R:
@@ -273,6 +298,7 @@ class Batch(BatchMethods):
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
         self._releases: list[Priced] = []
         self._waiting: list[Pending[Any]] = []
+        self._constraints: list[LinearConstraint] = []
         self._open = self._used = False
 
     def __enter__(self) -> Batch:
@@ -319,11 +345,86 @@ class Batch(BatchMethods):
         self._waiting.append(pending)
         return pending
 
+    def constrain(self, *constraints: LinearConstraint) -> None:
+        """Move the numbers of several releases onto public limits of their weighted sums, at no cost.
+
+        ``constraints``: each a `pdprivacy.postprocess.LinearConstraint` whose keys are numbers of pending
+        releases: ``pending["north"]`` for a label, ``pending[...]`` for all numbers, ``pending`` for a
+        release of one number. Labels are as in `crosstab`.
+
+        At the end of the block, the numbers of all releases that are named become the nearest ones that
+        meet all constraints of the batch, within the bounds of each release (none with ``bounding=None``).
+        Distances divide each number by its standard error, so that units do not matter and numbers with more
+        noise move more. Numbers that meet the constraints, such as the exact ones, are not farther from the
+        result than from the noisy numbers in this distance; a single number may be. Biases are not stated,
+        standard errors are those of the noise, and ``unprojected()`` returns each release without
+        constraints. Counts are no whole numbers any more.
+
+        Releases of counts, sums, means, proportions and variances can be constrained, without margins,
+        shares, ``releases`` and another ``constraint``.
+
+        Raises ParameterError, before anything is charged, for other releases, for unknown labels, and for
+        constraints that no numbers meet.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> from pdprivacy.postprocess import LinearConstraint
+        >>> member = pa.Column(bool, metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"member": [True, False, True] * 30})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"member": member}), epsilon=1)
+        >>> with private.dp.batch() as batch:
+        ...     total = batch.count(epsilon=0.2, rng=1)
+        ...     parts = batch.value_counts("member", epsilon=0.2, rng=2)
+        ...     batch.constrain(LinearConstraint({total: 1, parts[...]: -1}, equals=0))
+        >>> float(round(total.result.sum() - parts.result.sum(), 6)) + 0
+        0.0
+        """
+        if not self._open:
+            raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
+        every = [*self._constraints, *checked(constraints)]
+        if self._joint(every).limits.contradict():
+            raise ParameterError(
+                "'constraints' hold linear constraints that no numbers meet.",
+                "constrain with fewer of them, or wider limits.",
+            )
+        self._constraints = every
+
+    def _joint(self, constraints: Sequence[LinearConstraint]) -> JointLimits:
+        """Return the limits that constraints set to the numbers of the releases so far."""
+        terms = [
+            [(*self._named(key), weight) for key, weight in constraint.terms] for constraint in constraints
+        ]
+        return JointLimits.of(constraints, terms, [release for release, _ in self._releases])
+
+    def _named(self, key: Any) -> tuple[int, Any]:
+        """Return the number of the release that a key of a constraint names, and the label."""
+        numbers = {id(pending): number for number, pending in enumerate(self._waiting)}
+        cells = PendingNumbers(key, ...) if isinstance(key, Pending) else key
+        if not isinstance(cells, PendingNumbers) or id(cells.pending) not in numbers:
+            raise ParameterError(
+                f"'constraints' must name releases of this batch (got {kind(key)}).",
+                "LinearConstraint({parts[...]: 1}, lower=0), of parts = batch.value_counts(...).",
+            )
+        number = numbers[id(cells.pending)]
+        if cells is not key and math.prod(self._releases[number][0].labels.shape) != 1:
+            raise ParameterError(
+                f"{cells.pending._label!r} holds several numbers.",
+                "pending[label] for those of a label, or pending[...] for all.",
+            )
+        return number, cells.label
+
     def plan(self) -> ReleasePlan:
         """Return the plan of the releases so far, with their total cost; nothing is charged."""
         if not self._releases:
             raise ParameterError("The batch has no releases yet.", "batch.count(epsilon=0.1).")
-        return _plan_of(self._protected, self._releases, self._delta, self._accounting)
+        if not self._constraints:
+            return _plan_of(self._protected, self._releases, self._delta, self._accounting)
+        joint = self._joint(self._constraints)
+        priced = [
+            (joint.in_declared_order(number, release), price)
+            for number, (release, price) in enumerate(self._releases)
+        ]
+        plan = _plan_of(self._protected, priced, self._delta, self._accounting)
+        return replace(plan, _joint=joint)
 
 
 def batch(

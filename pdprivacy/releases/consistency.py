@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from pdprivacy import metadata
 from pdprivacy.checks import is_null
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.least_distance import nearest_bounded
 from pdprivacy.linear import LinearConstraint, LinearLimits, positions
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import Call, cell_index
+from pdprivacy.metadata import PROJECT, Released
+from pdprivacy.projection import numbers_as_json, pairs_as_json, unprojected
+from pdprivacy.release.publish import LINEARLY, largest_first
+from pdprivacy.release.results import Result, narrowed
+from pdprivacy.release.spec import LINEAR, Call, Release, cell_index
+from pdprivacy.release.tasks import NoisyNumbers
 from pdprivacy.statistic import CellCounts, WeightedCells
 from pdprivacy.types import Floats
 
@@ -121,6 +126,172 @@ def nearest(values: Floats, variances: Floats, limits: LinearLimits) -> Floats:
     return nearest_bounded(numbers.reshape(-1), flat, limits.rows, *ends).reshape(numbers.shape)
 
 
+# ---------------------------------------------------------------- several releases
+
+CONSTRAINED = (
+    *("count", "sum", "mean", "proportion", "var", "pooled_var"),
+    *("value_counts", "histogram", "crosstab", "nunique"),
+)
+"""Statistics whose numbers each have a bound and an error of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """The limits of the numbers of several releases.
+
+    ``releases``: those that constraints name, by their number. Their numbers follow each other in the columns
+    of ``limits``, each release in declared order.
+    """
+
+    releases: dict[int, Release[Any]]
+    limits: LinearLimits
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        constraints: Sequence[LinearConstraint],
+        terms: Sequence[Sequence[tuple[int, Any, float]]],
+        releases: Sequence[Release[Any]],
+    ) -> JointLimits:
+        """Return the limits of constraints; ``terms``: the number of a release, a label and the weight, each.
+
+        Raises ParameterError for releases that cannot be constrained, and for unknown labels.
+        """
+        named = {number: releases[number] for number in sorted({term[0] for row in terms for term in row})}
+        sizes = {number: math.prod(release.labels.shape) for number, release in named.items()}
+        check_size(sum(sizes.values()), len(constraints))
+        bounds = [np.concatenate(ends) for ends in zip(*map(_bounds, named.values()), strict=True)]
+        rows = np.zeros((len(constraints), len(bounds[0])))
+        starts = dict(zip(named, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+        levels = {number: _levels(release) for number, release in named.items()}
+        for row, row_terms in zip(rows, terms, strict=True):
+            for number, label, weight in row_terms:
+                cells = row[starts[number] : starts[number] + sizes[number]]
+                shaped = cells.reshape([len(level) for level in levels[number]])
+                if (at := positions(label, levels[number])) is None:
+                    raise _unknown_number(releases[number], levels[number])
+                shaped[at] += weight
+        limits = limits_of(constraints, rows, bounds[0], bounds[1])
+        return cls(named, limits, tuple(map(str, constraints)))
+
+    def in_declared_order(self, number: int, release: Release[Any]) -> Release[Any]:
+        """Return a release whose numbers are in declared order until they have moved."""
+        if number not in self.releases:
+            return release
+        return replace(release, call=replace(release.call, sort=False))
+
+    def moved(self, released: Sequence[Released]) -> list[Released]:
+        """Return the released objects with the nearest numbers that meet all limits."""
+        before = {number: unprojected(released[number]) for number in self.releases}
+        values = [each.to_numpy(np.float64).reshape(-1) for each in before.values()]
+        errors = [
+            metadata.read(each).error_of_each("standard_error", each.shape).reshape(-1)
+            for each in before.values()
+        ]
+        numbers, spread = np.concatenate(values), self._spread(np.concatenate(errors))
+        # in units of the least error, so that squares stay within doubles
+        after = nearest(numbers, (spread / spread.min()) ** 2, self.limits)
+        cuts = np.cumsum([each.size for each in values])[:-1]
+        parts = [np.split(each, cuts) for each in (after, self.limits.lower, self.limits.upper)]
+        result = list(released)
+        for number, own, low, high in zip(self.releases, *parts, strict=True):
+            texts = [
+                text for text, row in zip(self.texts, self._rows_of(number, cuts), strict=True) if row.any()
+            ]
+            call = self.releases[number].call
+            result[number] = _republished(before[number], own, (low, high), texts, call)
+        return result
+
+    def _rows_of(self, number: int, cuts: Any) -> Floats:
+        """The weights of the numbers of a release."""
+        return np.split(self.limits.rows, cuts, axis=1)[[*self.releases].index(number)]
+
+    def _spread(self, errors: Floats) -> Floats:
+        """Standard errors; one that is not known is the range of the number, or larger than all others."""
+        known = np.isfinite(errors) & (errors > 0)
+        if known.all():
+            return errors
+        width = self.limits.upper - self.limits.lower
+        largest = 1e6 * errors[known].max(initial=1e-6)
+        return np.where(known, errors, np.where(np.isfinite(width) & (width > 0), width, largest))
+
+
+def _bounds(release: Release[Any]) -> tuple[Floats, Floats]:
+    """The bounds of the numbers of a release; refuse a release that linear constraints cannot move."""
+    call, task = release.call, release.task
+    numbers = isinstance(task, NoisyNumbers) and call.statistic in CONSTRAINED
+    dates = any(column.timeline for column in call.columns) and call.statistic != "count"
+    if not isinstance(task, NoisyNumbers) or not numbers or dates or call.request.releases > 1:
+        raise ParameterError(
+            f"Linear constraints of a batch cannot move {release.label!r}: they take single releases of "
+            f"{', '.join(CONSTRAINED)}, of numbers.",
+            "batch.constrain of the other releases.",
+        )
+    if call.normalize or call.margins or call.constraint is not None or call.request.bounding is not None:
+        raise ParameterError(
+            f"Linear constraints of a batch move {release.label!r} within its bounds, and by themselves.",
+            "leave out its normalize, margins, constraint and bounding.",
+        )
+    shape = release.labels.shape
+    if not call.request.projects:
+        return np.full(math.prod(shape), -math.inf), np.full(math.prod(shape), math.inf)
+    ends = task.statistic.limits or task.statistic.ends
+    low, high = (np.broadcast_to(np.asarray(end, np.float64), shape).reshape(-1) for end in ends)
+    return low, high
+
+
+def _levels(release: Release[Any]) -> list[dict[Hashable, int]]:
+    """The labels of each level of a release, with their positions: first of the rows, then of the columns."""
+    return [
+        {label: number for number, label in enumerate(dict.fromkeys(map(_key, axis.get_level_values(level))))}
+        for axis in release.labels.axes
+        for level in range(axis.nlevels)
+    ]
+
+
+def _republished(
+    before: Released, values: Floats, bounds: tuple[Floats, Floats], texts: list[str], call: Call
+) -> Released:
+    """Return a release with moved numbers; their metadata keep those ``before``."""
+    facts, shape = metadata.read(before), before.shape
+    moved: Any = before.astype(np.float64)
+    moved[:] = values.reshape(shape)
+    half, earlier = (
+        facts.error_of_each("plus_minus", shape).reshape(-1),
+        before.to_numpy(np.float64).reshape(-1),
+    )
+    low, high = bounds
+    order = np.arange(len(moved))
+    if call.sort:
+        order = largest_first(moved, call)
+        moved = moved.iloc[order]
+        values, half, earlier, low, high = (each[order] for each in (values, half, earlier, low, high))
+    narrow = narrowed(earlier, values, half, (low, high))
+    at = np.flatnonzero((values != earlier) | ((narrow != half) & ~np.isnan(half)))
+    missed = np.flatnonzero((earlier + half < low) | (earlier - half > high))
+    unknown = {"bias": None, "rmse": None, "worst_case": None, "note": LINEARLY}
+    error = {**facts.error, **unknown, "plus_minus": numbers_as_json(narrow.reshape(shape), shape)}
+    projection = None
+    if at.size:
+        numbers = {"at": at, "values": earlier[at], "plus_minus": half[at], "missed": missed}
+        projection = {name: each.tolist() for name, each in numbers.items()}
+    stored = {
+        **facts.to_dict(),
+        "error": error,
+        "bounding": PROJECT,
+        "bounds": pairs_as_json(low.reshape(shape), high.reshape(shape), shape),
+        "projection": projection,
+        "constraint": LINEAR,
+        "constraints": texts,
+    }
+    metadata.attach(moved, stored)
+    return moved  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- labels
+
+
 def _key(label: Any) -> Hashable:
     return None if is_null(label) else label
 
@@ -134,4 +305,15 @@ def _unknown_cell(columns: Sequence[Column], levels: Sequence[dict[Hashable, int
     return ParameterError(
         f"'constraint' must name cells of the table by {what}, {names}.",
         f"LinearConstraint({{{key}: 1}}, lower=0)",
+    )
+
+
+def _unknown_number(release: Release[Any], levels: Sequence[dict[Hashable, int]]) -> ParameterError:
+    """The error of a label that is no number of a release."""
+    first = tuple(next(iter(level)) for level in levels)
+    key = repr(first if len(first) > 1 else first[0])
+    return ParameterError(
+        f"'constraints' must name numbers of {release.label!r} by a label of each of its levels "
+        f"({len(first)}).",
+        f"LinearConstraint({{pending[{key}]: 1}}, lower=0)",
     )
