@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,13 @@ class LinearConstraint:
             return {"equals": self.lower}
         ends = {"lower": self.lower, "upper": self.upper}
         return {name: end for name, end in ends.items() if math.isfinite(end)}
+
+    def _renamed(self, name: Callable[[Any], Any]) -> LinearConstraint:
+        """Return the same limits of the sum, with other labels."""
+        renamed = object.__new__(LinearConstraint)
+        terms = tuple((name(label), number) for label, number in self.terms)
+        settle(renamed, terms=terms, lower=self.lower, upper=self.upper)
+        return renamed
 
     def __repr__(self) -> str:
         terms = ", ".join(f"{_label(label)}: {_number(number)}" for label, number in self.terms)

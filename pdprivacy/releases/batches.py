@@ -380,7 +380,7 @@ class Batch(BatchMethods):
         """
         if not self._open:
             raise ParameterError("The batch is not open.", "with private.dp.batch() as batch: ...")
-        every = [*self._constraints, *checked(constraints)]
+        every = [*self._constraints, *(each._renamed(self._numbers) for each in checked(constraints))]
         if self._joint(every).limits.contradict():
             raise ParameterError(
                 "'constraints' hold linear constraints that no numbers meet.",
@@ -390,27 +390,28 @@ class Batch(BatchMethods):
 
     def _joint(self, constraints: Sequence[LinearConstraint]) -> JointLimits:
         """Return the limits that constraints set to the numbers of the releases so far."""
+        numbers = {id(pending): number for number, pending in enumerate(self._waiting)}
         terms = [
-            [(*self._named(key), weight) for key, weight in constraint.terms] for constraint in constraints
+            [(numbers[id(cells.pending)], cells.label, weight) for cells, weight in constraint.terms]
+            for constraint in constraints
         ]
         return JointLimits.of(constraints, terms, [release for release, _ in self._releases])
 
-    def _named(self, key: Any) -> tuple[int, Any]:
-        """Return the number of the release that a key of a constraint names, and the label."""
-        numbers = {id(pending): number for number, pending in enumerate(self._waiting)}
+    def _numbers(self, key: Any) -> PendingNumbers:
+        """Return the numbers that a key of a constraint names, of a release of this batch."""
         cells = PendingNumbers(key, ...) if isinstance(key, Pending) else key
-        if not isinstance(cells, PendingNumbers) or id(cells.pending) not in numbers:
+        if not isinstance(cells, PendingNumbers) or not any(each is cells.pending for each in self._waiting):
             raise ParameterError(
                 f"'constraints' must name releases of this batch (got {kind(key)}).",
                 "LinearConstraint({parts[...]: 1}, lower=0), of parts = batch.value_counts(...).",
             )
-        number = numbers[id(cells.pending)]
+        number = next(number for number, each in enumerate(self._waiting) if each is cells.pending)
         if cells is not key and math.prod(self._releases[number][0].labels.shape) != 1:
             raise ParameterError(
                 f"{cells.pending._label!r} holds several numbers.",
                 "pending[label] for those of a label, or pending[...] for all.",
             )
-        return number, cells.label
+        return cells
 
     def plan(self) -> ReleasePlan:
         """Return the plan of the releases so far, with their total cost; nothing is charged."""

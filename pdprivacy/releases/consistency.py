@@ -313,7 +313,6 @@ def _unknown_number(release: Release[Any], levels: Sequence[dict[Hashable, int]]
     first = tuple(next(iter(level)) for level in levels)
     key = repr(first if len(first) > 1 else first[0])
     return ParameterError(
-        f"'constraints' must name numbers of {release.label!r} by a label of each of its levels "
-        f"({len(first)}).",
+        f"'constraints' must name numbers of {release.label!r} by their labels.",
         f"LinearConstraint({{pending[{key}]: 1}}, lower=0)",
     )
