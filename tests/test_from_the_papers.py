@@ -16,6 +16,7 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain, mechanism, request
 from pdprivacy.accessor import DataFrameDP, PlanDP, ProtectedDP, SeriesDP
+from pdprivacy.releases.batches import Batch
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "from_the_papers.md"
@@ -121,6 +122,7 @@ ROOTS = {
     "frame.dp": DataFrameDP,
     "frame": pd.DataFrame,
     "released.dp": SeriesDP,
+    "batch": Batch,
     "pdprivacy": pdprivacy,
 }
 
