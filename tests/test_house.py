@@ -400,7 +400,7 @@ TOPICS = {
     "noise": {"bounded"},
     "protection": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "release": {"failures_after_charge", "neighbours", "one_person", "random_calls"},
-    "releases": {"bounding", "describe", "quantile_intervals", "spending"},
+    "releases": {"bounding", "describe", "joint_constraints", "quantile_intervals", "spending"},
     "schema": {"dates"},
     "show": {"dates_shown"},
     "statistic": {"accuracy"},

@@ -1,4 +1,4 @@
-"""Batches whose numbers are moved together onto linear constraints."""
+"""Batches whose numbers are moved together onto linear constraints (`consistency`)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def stacked(total, parts, table):
 
 SUMS = np.zeros((4, 10))
 SUMS[0, :4] = 1, -1, -1, -1
-for place in range(3):
-    SUMS[1 + place, 1 + place] = 1
-    SUMS[1 + place, 4 + 2 * place : 6 + 2 * place] = -1
+for part in range(3):
+    SUMS[1 + part, 1 + part] = 1
+    SUMS[1 + part, 4 + 2 * part : 6 + 2 * part] = -1
 
 
 def variance(epsilon):
