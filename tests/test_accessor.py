@@ -162,7 +162,7 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     named = "abs between clip dt fillna isin isna isnull notna notnull round"
     assert public(private["age"]) == public(private["age"] > 3) == named.split()
     with private.dp.batch() as batch:
-        assert public(batch) == sorted({*map(str, VERBS), "plan"})
+        assert public(batch) == sorted({*map(str, VERBS), "constrain", "plan"})
     assert public(private.dp.groupby("region")) == sorted({"keys", "selected", *VERBS_BY_GROUP})
 
 
