@@ -515,6 +515,99 @@ def test_pooled_cov_exceeds_the_printed_bound_in_large_tables(n, groups):
     assert value - printed / (4 * (n - 1 - groups)) <= change <= value + 1e-15
 
 
+# Groups of a public largest size
+
+
+def search_small_groups(statistic, records, n, largest, *, neighbors, same=lambda a, b: True):
+    """The largest change of a statistic over neighbours none of whose groups exceeds a size."""
+    others = multisets(records, n - 1)
+    groups = sorted({record[-1] for record in records})
+
+    def small(tables):
+        sizes = [(tables[..., -1] == group).sum(axis=1) for group in groups]
+        return np.max(sizes, axis=0) <= largest
+
+    def joined(record):
+        row = np.broadcast_to(np.asarray(record, dtype=float), (len(others), 1, len(record)))
+        tables = np.concatenate([others, row], axis=1)
+        return np.where(small(tables), statistic(tables)[:, 0], np.nan)
+
+    values = [joined(record) for record in records]
+    if neighbors == "add_remove":
+        alone = np.where(small(others), statistic(others)[:, 0], np.nan)
+        return max(np.nanmax(np.abs(value - alone), initial=0) for value in values)
+    return max(
+        np.nanmax(np.abs(values[i] - values[j]), initial=0)
+        for i, j in itertools.combinations(range(len(records)), 2)
+        if same(records[i], records[j])
+    )
+
+
+SMALL_GROUPS = [(4, 2, 2), (5, 2, 3), (5, 3, 2), (6, 2, 4), (6, 3, 2), (6, 3, 3), (7, 4, 2)]
+
+
+@pytest.mark.full(keep=4)
+@pytest.mark.parametrize(("n", "groups", "largest"), SMALL_GROUPS)
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_pooled_var_of_small_groups(neighbors, n, groups, largest):
+    records = list(itertools.product((0.0, 0.5, 1.0) if n < 7 else (0.0, 1.0), range(groups)))
+    change = search_small_groups(lambda t: pooled(t, groups), records, n, largest, neighbors=neighbors)
+    bound = sensitivity.pooled_var(0.0, 1.0, n, groups, neighbors=neighbors, largest_group=largest)
+    assert change <= bound + CLOSE
+    printed = (1 - 1 / largest) / (n - groups)
+    if neighbors == "replace_one":
+        assert change == pytest.approx(printed, abs=CLOSE)
+        assert bound == pytest.approx(printed, abs=CLOSE)
+    else:
+        assert change >= printed - CLOSE
+        assert bound >= printed - CLOSE
+
+
+@pytest.mark.full(keep=3)
+@pytest.mark.parametrize(("n", "groups", "largest"), SMALL_GROUPS)
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_pooled_cov_of_small_groups(neighbors, n, groups, largest):
+    records = [(x, y, g) for x, y in two_columns((0.0, 1.0)) for g in range(groups)]
+    if len(records) > 12:
+        n, groups, largest = 5, 3, 2  # the most that a search takes
+        records = [(x, y, g) for x, y in two_columns((0.0, 1.0)) for g in range(groups)]
+    options = {"neighbors": neighbors, "largest_group": largest}
+    value = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, **options)
+
+    def covariance_of_groups(tables):
+        return pooled(tables, groups, 0, 1)
+
+    change = search_small_groups(covariance_of_groups, records, n, largest, neighbors=neighbors)
+    assert change <= value + CLOSE
+    if neighbors == "replace_one":
+        if n == groups * largest or 2 * largest - 1 <= n:  # a full group before, and another one after
+            assert change == pytest.approx(value, abs=CLOSE)
+        fixed = search_small_groups(
+            covariance_of_groups, records, n, largest, neighbors=neighbors, same=lambda a, b: a[-1] == b[-1]
+        )
+        bound = sensitivity.pooled_cov(0.0, 1.0, 0.0, 1.0, n, groups, group_changes=False, **options)
+        assert fixed == pytest.approx(bound, abs=CLOSE)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_a_largest_group_lowers_sensitivities_and_a_large_one_does_not(neighbors):
+    for largest in (2, 3, 10, 100, 10**6):
+        for change in (False, True):
+            options = {"neighbors": neighbors, "group_changes": change}
+            plain = sensitivity.pooled_cov(0, 1, 0, Fraction(1), 200, 100, **options)
+            small = sensitivity.pooled_cov(0, 1, 0, Fraction(1), 200, 100, largest_group=largest, **options)
+            assert small <= plain
+            if neighbors == "replace_one":
+                full = 2 if change and largest == 2 else 1  # no record can change its group
+                assert small * full == plain * (1 - Fraction(1, largest))
+        variance = sensitivity.pooled_var(
+            0, Fraction(1), 200, 100, neighbors=neighbors, largest_group=largest
+        )
+        assert variance == Fraction(1, 100) * (1 - Fraction(1, largest)) or largest == 2
+    with pytest.raises(ParameterError, match="must let 100 groups hold 201 records"):
+        sensitivity.pooled_var(0, 1, 201, 100, neighbors=neighbors, largest_group=2)
+
+
 # All of them: random tables, monotony, exactness, errors
 
 
