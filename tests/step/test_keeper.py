@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Column, Domain, protection, releases
+from pdprivacy.postprocess import LinearConstraint
 from pdprivacy.release.spec import MethodCall
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.step.keeper import _call, differing, text_of
@@ -95,6 +96,21 @@ def test_no_argument_of_a_release_is_taken_for_what_a_request_adds():
     added = {"release", "after", "declaration", "neighbors", "function"}
     for verb in map(str, VERBS):
         assert added.isdisjoint(inspect.signature(getattr(releases, verb)).parameters), verb
+
+
+def test_linear_constraints_have_texts_of_their_own():
+    north = {("north", ...): 1, ("east", True): -0.5}
+    constraints = [
+        LinearConstraint(north, lower=0),
+        LinearConstraint(north, upper=0),
+        LinearConstraint(north, equals=0),
+        LinearConstraint({**north, ("east", True): -0.25}, lower=0),
+        LinearConstraint({("north", "..."): 1, ("east", True): -0.5}, lower=0),
+        LinearConstraint({...: 1}, lower=0),
+    ]
+    assert len({text_of(each, "x") for each in constraints}) == len(constraints)
+    assert text_of(constraints[0], "x") == text_of(LinearConstraint(north, lower=Fraction(0)), "x")
+    assert text_of(constraints, "x") != text_of(constraints[:1], "x")
 
 
 @given(

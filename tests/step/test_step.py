@@ -41,6 +41,7 @@ from pdprivacy.errors import (
     StepError,
 )
 from pdprivacy.ledger.book import StoredBook
+from pdprivacy.postprocess import LinearConstraint
 from pdprivacy.protection import ROW_STEPS
 from pdprivacy.step.keeper import ADMITTED, ROOM
 from pdprivacy.storage import from_bytes, to_bytes
@@ -416,6 +417,23 @@ def test_equal_arguments_written_otherwise_repeat_the_step(pipeline, ages):
     for changed in ({"names": []}, {"split": {"b": 2, "a": 1}}):  # which may be the order of rows
         with pytest.raises(ChangedStepError):
             pipeline.step(body)(ages, 0.5, **{"split": {"a": 1, "b": 2}, **changed}, release_id="a")
+
+
+def test_a_table_with_linear_constraints_is_stored_and_repeated(pipeline, ages):
+    def body(private, known):
+        return private.dp.value_counts("health", epsilon=0.5, constraint=known)
+
+    def known(total):
+        return [LinearConstraint({...: 1}, equals=total)]
+
+    first = pipeline.step(body)(ages, known(30), release_id="a")
+    assert first.sum() == pytest.approx(30)
+    repeated = pipeline.step(body)(ages, known(30.0), release_id="a")
+    same(first, repeated)
+    same(first.dp.unprojected(), repeated.dp.unprojected())
+    assert pipeline.spent == 0.5
+    with pytest.raises(ChangedStepError):
+        pipeline.step(body)(ages, known(31), release_id="a")
 
 
 def counts(a: str, b: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
