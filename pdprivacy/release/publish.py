@@ -130,7 +130,7 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         normalize=call.normalize or None,
         margins=call.margins,
         constraint=call.constraint,
-        **({"constraints": [str(constraint) for constraint in call.linear]} if call.linear else {}),
+        constraints=[str(constraint) for constraint in call.linear] or None,
         effective_rows=None if effective_rows is None else numbers_as_json(effective_rows, shape),
         **{"rows": public_rows(facts, call), **details},
     )
