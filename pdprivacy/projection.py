@@ -50,7 +50,8 @@ def unprojected(released: Released) -> Released:
     stored = {**facts.to_dict(), "error": error, "bounding": None, "bounds": None, "projection": None}
     if facts.constraints is not None:
         stored |= {"constraint": None, "constraints": None}
-        if facts.statistic in COUNTS and facts.normalize is None and (before % 1 == 0).to_numpy().all():
+        counts = facts.statistic in (*COUNTS, "nunique") and facts.normalize is facts.weights is None
+        if counts and facts.mechanism in WHOLE_NOISE:
             before = before.astype(np.int64)
     attach(before, stored)
     return before
@@ -74,6 +75,9 @@ def _as_drawn(released: Released, facts: Metadata) -> Released:
 
 RANKS_BEFORE = "below_best_before"
 """The error of sorted quantiles that holds the ranks of the numbers as they were drawn."""
+
+WHOLE_NOISE = ("geometric", "discrete_gaussian")
+"""Mechanisms whose noisy counts are integers."""
 
 BIASES = ("bias", "rmse", "worst_case", "note")
 """Errors of bounded numbers alone."""

@@ -188,6 +188,25 @@ def test_the_risk_is_that_of_the_noisy_counts():
     assert risks[0] == risks[1]
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"mechanism": "geometric"},
+        {"mechanism": "laplace"},
+        {"mechanism": "discrete_gaussian", "delta": 1e-6},
+    ],
+)
+def test_the_noisy_counts_keep_their_type(noise):
+    private = pdprivacy.protect(FRAME, DOMAIN, epsilon=1000, delta=0.1)
+    known = LinearConstraint({"north": 1}, upper=100)
+    noisy, moved = (
+        private.dp.value_counts("region", epsilon=0.5, rng=4, constraint=constraint, **noise)
+        for constraint in (None, known)
+    )
+    assert moved.dtype == np.float64
+    pd.testing.assert_series_equal(moved.dp.unprojected().sort_index(), noisy.sort_index())
+
+
 def test_sums_of_weights_are_moved(dp):
     known = LinearConstraint({...: 1}, equals=9000)
     sums = dp.value_counts("region", weights="hours", epsilon=0.1, rng=1, constraint=known)
