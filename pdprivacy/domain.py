@@ -109,6 +109,8 @@ class Column(_Kept):
     timeline : of an integer column whose numbers stand for dates, which dates these are.
     missing : numbers and texts in the raw data that stand for a null, such as -99 and "n/a"; the column is
         nullable then. A protected frame holds nulls in their place, and declares none.
+    ordered : whether the categories are declared in a meaningful order, by which labels may be compared. It
+        changes no release, and takes no part in comparisons.
 
     Raises
     ------
@@ -129,6 +131,7 @@ class Column(_Kept):
     public_bounds: bool = field(default=False, repr=False, compare=False)
     timeline: Timeline | None = None
     missing: tuple[int | float | str, ...] = field(default=(), repr=False)
+    ordered: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -140,9 +143,10 @@ class Column(_Kept):
             self._check_choice("role", get_args(Role), 'metadata={"dp": {"role": "sensitive"}}, or no role')
         ends = got(self.lower), got(self.upper)  # as they were given
         public = flag(self.public_bounds, "public_bounds")
+        ordered = flag(self.ordered, "ordered") and self.kind == "category" and self.categories is not None
         missing = self._checked_missing(self.missing)
         nullable = flag(self.nullable, "nullable") or bool(missing)
-        settle(self, nullable=nullable, public_bounds=public, missing=missing)
+        settle(self, nullable=nullable, public_bounds=public, missing=missing, ordered=ordered)
         if self.categories is not None:
             settle(self, categories=self._checked_categories(self.categories))
         for end in ("lower", "upper"):

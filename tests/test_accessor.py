@@ -159,7 +159,7 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     assert public(plan.dp) == public(private.dp.quality().dp) == ["plot"]
     assert public(private.dp.lineage.dp) == []
     assert public(private) == sorted({"columns", "copy", "dp", "loc", "pipe", *ROW_STEPS})
-    named = "abs between clip dt fillna isin isna isnull notna notnull round"
+    named = "abs between clip dt fillna isin isna isnull map notna notnull replace round str"
     assert public(private["age"]) == public(private["age"] > 3) == named.split()
     with private.dp.batch() as batch:
         assert public(batch) == sorted({*map(str, VERBS), "constrain", "plan"})

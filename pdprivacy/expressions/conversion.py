@@ -13,15 +13,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionDtype
 
-from pdprivacy.checks import finite, flag, is_null, is_number, items, label, plain
-from pdprivacy.domain import Column, Domain, declaration_hint
+from pdprivacy.checks import flag, is_number, items, label, plain
+from pdprivacy.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind
 from pdprivacy.exact import EXACT
-from pdprivacy.expressions.cells import Read, category_column, codes, column_of, floats, whole
+from pdprivacy.expressions.cells import Read, category_column, floats
+from pdprivacy.expressions.label_mappings import mapped_labels
 from pdprivacy.expressions.nodes import NUMERIC, Node, cast
 from pdprivacy.expressions.steps import Transform, call, example, own, shown
-from pdprivacy.intervals import INT64, Interval
-from pdprivacy.types import Floats, Integers
+from pdprivacy.intervals import Interval
+from pdprivacy.types import Floats
 
 # ---------------------------------------------------------------- cut
 
@@ -113,7 +114,7 @@ def _cut(
     column, most = node.column, np.finfo(np.float64).max
     ends = np.clip(np.array([*column.hull], dtype=np.float64), -most, most)
     nullable = column.nullable or bool((interval_of(ends) < 0).any())
-    renewed = Column(column.name, "category", nullable, categories=texts, role=column.role)
+    renewed = Column(column.name, "category", nullable, categories=texts, role=column.role, ordered=True)
 
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         positions = interval_of(floats(node.cells(read, index), column))
@@ -199,10 +200,10 @@ def _interval_positions(
 def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Transform:
     """Replace declared labels by others, as `Series.replace` with a mapping; other labels stay.
 
-    The new labels are declared in the order of the old ones, each once. If all are numbers, a numeric column
-    stays numeric, bounded by the least and the greatest; one of integers becomes one of floats unless all are
-    whole. Truth values alone make a boolean column, and everything else a category, such as numbers that
-    replace texts. A label that is mapped to None becomes null.
+    The new labels are declared in the order of the old ones, each once. Numbers alone make a numeric column,
+    bounded by the least and the greatest: of integers if all are whole, unless the column was one of floats.
+    Truth values alone make a boolean column, and everything else a category. Ordered labels stay ordered
+    where the mapping keeps their order. A label that is mapped to None becomes null.
 
     Raises
     ------
@@ -212,8 +213,8 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
     >>> domain = Domain((Column("region", "category", categories=("south", "north", "west")),))
     >>> recode(domain, "region", {"north": "other", "west": "other"}).domain["region"].categories
     ('south', 'other')
-    >>> recode(domain, "region", {"south": 1, "north": 2, "west": 3}).domain["region"].kind
-    'category'
+    >>> recode(domain, "region", {"south": 1, "north": 2, "west": 3}).domain["region"].bounds("mean")
+    (1.0, 3.0)
     """
     declared = own(domain[column], "recode")
     if not isinstance(mapping, Mapping):
@@ -222,103 +223,9 @@ def recode(domain: Domain, column: Hashable, mapping: Mapping[Any, Any]) -> Tran
             "a function may remember other rows.",
             example("recode", Domain((declared,))) or example("recode", domain),
         )
-    before = _labels(declared)
-    images = _new_labels(declared, before, mapping)
-    after = tuple(dict.fromkeys(image for image in images if image is not None))
-    if not after:
-        raise ParameterError(f"every label of column {column!r} would become null.")
-    node = _recoded(Node.of(declared), before, images, after)
-    return Transform.of(call("recode", column, shown(mapping)), domain, node)
-
-
-def _recoded(node: Node, before: tuple[Any, ...], images: list[Any], after: tuple[Any, ...]) -> Node:
-    """Return the image of each label; null for a null."""
-    column, renewed = node.column, _recoded_column(node.column, images, after)
-    position = {image: position for position, image in enumerate(after)}
-    table = np.array([*(-1 if image is None else position[image] for image in images), -1])
-
-    def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
-        positions = table[_label_positions(node.cells(read, index), column, before)]
-        if renewed.kind == "category":
-            return category_column(positions, after, index)
-        kind: Any = {"integer": np.int64, "float": np.float64, "boolean": np.bool_}[renewed.kind]
-        numbers = np.array([*after, after[0]], dtype=kind)[positions]
-        return column_of(numbers, positions < 0, renewed, index)
-
-    return Node(renewed, cells)
-
-
-def _labels(column: Column) -> tuple[Any, ...]:
-    """The declared labels of a column: its categories, or its integers where these are few."""
-    labels = column.enumerated()
-    if not isinstance(labels, str):
-        return labels
-    raise DeclarationError(
-        f"'recode' needs the labels of column {column.name!r}, which {labels}.",
-        "put numbers together by private.cut(column, [EDGE, ..., EDGE])"
-        if column.kind in NUMERIC
-        else declaration_hint(column.name, column.kind, "labels"),
+    return Transform.of(
+        call("recode", column, shown(mapping)), domain, mapped_labels(Node.of(declared), mapping)
     )
-
-
-def _new_labels(column: Column, labels: tuple[Any, ...], mapping: Mapping[Any, Any]) -> list[Any]:
-    """Return the new value of each declared label; None is null."""
-    positions = {(value, isinstance(value, bool)): position for position, value in enumerate(labels)}
-    images = list(labels)
-    for old, new in mapping.items():
-        key = plain(old)
-        position = positions.get((key, isinstance(key, bool)))
-        if position is None:
-            listed = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
-            raise ParameterError(
-                f"'mapping' has a label that column {column.name!r} does not declare (declared: {listed}).",
-                "nulls are replaced by private.fillna({column: label})" if is_null(old) else None,
-            )
-        images[position] = None if is_null(new) else label(new, f"the image of {key!r}")
-    kept = [image for image in images if image is not None]
-    # True equals 1, and they are different labels
-    if len(set(kept)) < len({(image, isinstance(image, bool)) for image in kept}):
-        raise ParameterError(f"the images in column {column.name!r} must not mix truth values with 0 or 1.")
-    return images
-
-
-def _recoded_column(column: Column, images: list[Any], after: tuple[Any, ...]) -> Column:
-    nullable = column.nullable or None in images
-    truths = [isinstance(image, bool) for image in after]
-    if all(truths):
-        labels = tuple(value for value in (False, True) if value in after)
-        return Column(column.name, "boolean", nullable, categories=labels, role=column.role)
-    numeric = column.kind in NUMERIC and not any(truths)
-    if numeric and all(isinstance(image, int | float) and finite(image) for image in after):
-        integers = all(isinstance(image, int) and image in INT64 for image in after)
-        integers &= column.kind == "integer"
-        if not integers:
-            after = tuple(dict.fromkeys(map(float, after)))
-        lower, upper = Interval.around(after)
-        return replace(
-            column,
-            kind="integer" if integers else "float",
-            nullable=nullable,
-            lower=lower,
-            upper=upper,
-            categories=after,
-            bins=None,
-        )
-    return Column(column.name, "category", nullable, categories=after, role=column.role)
-
-
-def _label_positions(values: pd.Series[Any], column: Column, labels: tuple[Any, ...]) -> Integers:
-    """The place of each cell among the declared labels, -1 for a null."""
-    if column.kind == "float":
-        return codes(pd.Series(floats(values, column)), labels)
-    if column.kind != "integer":
-        return codes(values, labels)
-    numbers, null = whole(values, column)
-    if column.categories is None and numbers.dtype == np.int64:
-        positions = numbers - np.int64(labels[0])
-    else:
-        positions = codes(pd.Series(numbers), labels)
-    return positions if null is None else np.where(null, -1, positions)
 
 
 # ---------------------------------------------------------------- rename
@@ -384,7 +291,8 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     Parameters
     ----------
     dtype : a type for all columns, or a mapping from column to type: "float64", "int64", "bool", "str",
-        "category" and their like.
+        "category" and their like; in a mapping ``pd.CategoricalDtype([...], ordered=True)`` for labels, which
+        states their order.
 
     Raises
     ------
@@ -397,11 +305,14 @@ def astype(domain: Domain, dtype: Any) -> Transform:
     """
     single = None if isinstance(dtype, Mapping) else _name(dtype)
     if single is None:
-        type_names = {name: _name(type_name) for name, type_name in dtype.items()}
+        type_names = {name: _of_labels(type_name) or _name(type_name) for name, type_name in dtype.items()}
     else:
         type_names = {column.name: single for column in domain.columns}
     nodes = []
     for name, wanted in type_names.items():
+        if isinstance(wanted, pd.CategoricalDtype):
+            nodes.append(_in_order(own(domain[name], "astype"), wanted))
+            continue
         column, target = own(domain[name], "astype"), KINDS[wanted]
         if column.timeline is not None:
             raise ParameterError(
@@ -417,11 +328,44 @@ def astype(domain: Domain, dtype: Any) -> Transform:
                 _valid_call(column, target),
             )
         nodes.append(_converted_column(column, target))
-    text = call(
-        "astype",
-        {plain(name): type_name for name, type_name in type_names.items()} if single is None else single,
-    )
+    texts = {plain(name): _text_of(type_name) for name, type_name in type_names.items()}
+    text = call("astype", texts if single is None else single)
     return Transform.of(text, domain, *nodes)
+
+
+class _Code(str):
+    """Source code, which stands in a call as it is."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _text_of(dtype: str | pd.CategoricalDtype) -> str:
+    """A type as a person writes it."""
+    if isinstance(dtype, str):
+        return dtype
+    return _Code(f"pd.CategoricalDtype({[plain(label) for label in dtype.categories]!r}, {dtype.ordered})")
+
+
+def _of_labels(dtype: Any) -> pd.CategoricalDtype | None:
+    """A type that names its labels; None for any other."""
+    named = isinstance(dtype, pd.CategoricalDtype) and dtype.categories is not None
+    return dtype if named else None
+
+
+def _in_order(column: Column, dtype: pd.CategoricalDtype) -> Node:
+    """Return a column of labels in the order of a dtype, which has these labels and no others."""
+    labels = [plain(label) for label in dtype.categories]
+    declared = column.categories if column.kind == "category" else None
+    if declared is None or set(labels) != set(declared):
+        raise ParameterError(
+            f"'astype' orders declared labels, and the type has others than column {column.name!r}.",
+            None
+            if declared is None
+            else f"pd.CategoricalDtype({list(declared)!r}, ordered=True), in their order",
+        )
+    renewed = replace(column, categories=tuple(labels), ordered=bool(dtype.ordered))
+    return replace(Node.of(column), column=renewed, declared=False)
 
 
 def _name(dtype: Any) -> str:

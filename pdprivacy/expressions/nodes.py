@@ -165,7 +165,8 @@ def filled(node: Node, value: Any) -> Node:
     region = Region.of(column).filled(constant)
     if column.kind == "boolean":
         region = replace(region, labels=dict.fromkeys(sorted(region.labels or ())))
-    renewed = declared_in(column, region)
+    known = column.kind != "category" or constant in (column.categories or ())
+    renewed = replace(declared_in(column, region), ordered=column.ordered and known)
 
     def cells(read: Read, index: pd.Index[Any]) -> pd.Series[Any]:
         values = node.cells(read, index)

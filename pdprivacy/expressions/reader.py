@@ -29,6 +29,14 @@ from pdprivacy.expressions.conditions import (
     outcomes,
 )
 from pdprivacy.expressions.functions import ALIASES, ARGUMENTS, FUNCTIONS, MOST_DIGITS
+from pdprivacy.expressions.label_mappings import (
+    PREDICATES,
+    TEXT_METHODS,
+    date_names,
+    labels_that,
+    mapped_labels,
+    texts_of_labels,
+)
 from pdprivacy.expressions.nodes import Node, clipped, date_field, filled, holding
 from pdprivacy.expressions.regions import bits
 
@@ -205,12 +213,32 @@ class ExpressionReader:
                 return date_field(self.node(owner), field)
             case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in METHODS:
                 return self._clipped_or_filled(self.node(owner), method, self.arguments(syntax))
+            case ast.Call(
+                func=ast.Attribute(value=owner, attr="map" | "replace" as method), args=[ast.Dict() as labels]
+            ) if not syntax.keywords:
+                return mapped_labels(self.node(owner), self._mapping(labels), others_null=method == "map")
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Attribute(value=owner, attr="dt"), attr="day_name" | "month_name" as name
+                ),
+                args=[],
+                keywords=[],
+            ):
+                return date_names(self.node(owner), name)
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=owner, attr="str"), attr=method)) if (
+                method in TEXT_METHODS and method not in PREDICATES
+            ):
+                return texts_of_labels(self.node(owner), method, *self._text_arguments(syntax))
+            case ast.Subscript(value=ast.Attribute(value=owner, attr="str"), slice=ast.Slice() as part):
+                ends = (self._end(end) for end in (part.lower, part.upper, part.step))
+                return texts_of_labels(self.node(owner), "slice", tuple(ends), {})
             case (
                 ast.Compare()
                 | ast.BoolOp()
                 | ast.UnaryOp(op=ast.Not() | ast.Invert())
                 | ast.Call(
                     func=ast.Attribute(attr="isna" | "isnull" | "notna" | "notnull" | "isin" | "between")
+                    | ast.Attribute(value=ast.Attribute(attr="str"))
                 )
             ):
                 return outcomes(self.condition(syntax), self.show(syntax))
@@ -240,7 +268,13 @@ class ExpressionReader:
             ):
                 null = Comparison(self.node(owner), "null")
                 return Negation(null) if NULL_TESTS[attribute] else null
-            case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna")):
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=owner, attr="str"), attr=method)) if (
+                method in PREDICATES
+            ):
+                texts = self.node(owner)
+                met, positions = labels_that(texts, method, *self._text_arguments(node))
+                return Comparison(texts, "==", met, bits(positions))
+            case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna" | "map" | "replace")):
                 truth = self.node(node)
                 name, kind = truth.column.name, truth.column.kind
                 if kind != "boolean":
@@ -330,6 +364,33 @@ class ExpressionReader:
             raise QueryError(f"a constant of the {self.what} is not a finite number.")
         return value
 
+    def _constant_or_none(self, node: ast.expr | None) -> Any:
+        """A constant, or None for None."""
+        if node is None or (isinstance(node, ast.Constant) and node.value is None):
+            return None
+        return self._constant(node)
+
+    def _mapping(self, node: ast.Dict) -> dict[Any, Any]:
+        """The labels by label of a literal mapping."""
+        keys = [self._constant(key) for key in node.keys if key is not None]
+        if len(keys) < len(node.keys):
+            raise QueryError(f"{self.show(node)!r} is not a mapping from constant to constant.", SHAPE)
+        return dict(zip(keys, map(self._constant_or_none, node.values), strict=True))
+
+    def _end(self, node: ast.expr | None) -> int | None:
+        """An end of a slice of texts."""
+        end = self._constant_or_none(node)
+        if end is not None and type(end) is not int:
+            raise QueryError("the ends of a slice of texts are whole constants.", "region.str[:3]")
+        return end
+
+    def _text_arguments(self, call: ast.Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The constants that a method of texts is called with."""
+        constants = tuple(map(self._constant_or_none, call.args))
+        return constants, {
+            keyword.arg: self._constant_or_none(keyword.value) for keyword in call.keywords if keyword.arg
+        }
+
     def column(self, node: ast.Name) -> Column:
         """Return the declared column of a name; QueryError for an unknown name or an identifier."""
         name = self._names.get(node.id, node.id)
@@ -371,6 +432,11 @@ class ExpressionReader:
                     "True and False are its constants" if column.kind == "boolean" else None,
                 )
         constants = tuple(as_compared(value, column) for value in constants)
+        if symbol in ORDERINGS and column.ordered:
+            labels = column.categories or ()
+            limit = DeclaredLabels.of(column).position(constants[0])
+            positions = [place for place in range(len(labels)) if ORDERINGS[symbol](place, limit)]
+            return Comparison(node, "==", tuple(labels[place] for place in positions), bits(positions))
         if symbol in ORDERINGS:
             if column.kind in ("boolean", "category"):
                 raise QueryError(

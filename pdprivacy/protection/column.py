@@ -25,6 +25,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.examples import EXAMPLES, Example, quoted
 from pdprivacy.expressions.functions import ALIASES, FUNCTIONS
+from pdprivacy.expressions.label_mappings import TEXT_METHODS
 from pdprivacy.expressions.reader import FUNCTION_SHAPE
 from pdprivacy.hints import unknown
 from pdprivacy.protection.protected import REFUSED, Protected, refusal
@@ -518,10 +519,33 @@ class ProtectedColumn(Opaque):
             raise self._missing_attribute(func.__name__)
         return getattr(self, name)(*args[1:], **options)
 
+    def map(self, arg: Mapping[Any, Any]) -> ProtectedColumn:
+        """Replace declared labels by others, as ``Series.map``; labels without a new one become null."""
+        return self._made(ast.Call(ast.Attribute(self._node, "map"), [self._dictionary(arg, "arg")], []))
+
+    def replace(self, to_replace: Mapping[Any, Any]) -> ProtectedColumn:
+        """Replace declared labels by others, as ``Series.replace`` with a mapping; other labels stay."""
+        node = self._dictionary(to_replace, "to_replace")
+        return self._made(ast.Call(ast.Attribute(self._node, "replace"), [node], []))
+
+    def _dictionary(self, mapping: Any, option: str) -> ast.Dict:
+        if not isinstance(mapping, Mapping):
+            raise ParameterError(
+                f"{option!r} must be a mapping from label to label (got {kind(mapping)}): a function may "
+                "remember other rows.",
+                f"{self._source_text()}.map({{LABEL: LABEL}})",
+            )
+        return ast.Dict(list(map(self._operand, mapping)), list(map(self._operand, mapping.values())))
+
     @property
     def dt(self) -> DateFields:
         """Fields of dates, as ``Series.dt``; for ``private.assign``."""
         return DateFields(self)
+
+    @property
+    def str(self) -> TextMethods:
+        """Methods of texts, as ``Series.str``, applied to each declared label."""
+        return TextMethods(self)
 
     # ---------------------------------------------------------------- refusals
 
@@ -541,6 +565,53 @@ class ProtectedColumn(Opaque):
 
     def __hash__(self) -> int:
         raise self._opaque_error("A hash", f"the label of the column, {quoted(self._declared().names[0])}")
+
+
+@short_tracebacks
+@dataclass(frozen=True, slots=True, repr=False)
+class TextMethods:
+    """Methods of texts of a column of labels; labels are public, so each is computed once for each label.
+
+    Methods such as ``contains`` make conditions, and ``upper`` or ``[:3]`` columns for ``private.assign``.
+
+    >>> import pandas as pd, pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("town", "category", categories=("Aa", "Ab", "Ba")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"town": ["Aa", "Ba"]}), domain, epsilon=1)
+    >>> private[private["town"].str.startswith("A")].dp.domain["town"].categories
+    ('Aa', 'Ab')
+    """
+
+    _column: ProtectedColumn
+
+    def __repr__(self) -> str:
+        return f"{self._column!r}.str: {', '.join(sorted(TEXT_METHODS))}"
+
+    def __getitem__(self, key: slice) -> ProtectedColumn:
+        """The characters of a slice, such as ``[:3]``."""
+        column = self._column
+        if not isinstance(key, slice):
+            raise ParameterError(
+                f"'.str[...]' takes a slice (got {kind(key)}).", f"{column._source_text()}.str[:3]"
+            )
+        ends = [None if end is None else column._operand(end) for end in (key.start, key.stop, key.step)]
+        return column._made(ast.Subscript(ast.Attribute(column._node, "str"), ast.Slice(*ends)))
+
+    def __getattr__(self, name: str) -> Callable[..., ProtectedColumn]:
+        if name not in TEXT_METHODS:
+            if name.startswith("_") or not hasattr(pd.Series.str, name):  # type: ignore[call-overload]
+                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            raise UnknownNameError(
+                f"'.str.{name}' is not offered.",
+                f"other labels by private.recode({quoted(self._column._read()[0].name)}, {{LABEL: LABEL}})",
+            )
+        column = self._column
+
+        def method(*constants: Any, **options: Any) -> ProtectedColumn:
+            keywords = [ast.keyword(option, column._operand(value)) for option, value in options.items()]
+            func = ast.Attribute(ast.Attribute(column._node, "str"), name)
+            return column._made(ast.Call(func, list(map(column._operand, constants)), keywords))
+
+        return method
 
 
 @short_tracebacks
@@ -610,6 +681,18 @@ class DateFields:
 
     weekday = day_of_week = dayofweek
     day_of_year = dayofyear
+
+    def day_name(self) -> ProtectedColumn:
+        """The name of the weekday, in English."""
+        return self._name("day_name")
+
+    def month_name(self) -> ProtectedColumn:
+        """The name of the month, in English."""
+        return self._name("month_name")
+
+    def _name(self, method: str) -> ProtectedColumn:
+        column = self._column
+        return column._made(ast.Call(ast.Attribute(ast.Attribute(column._node, "dt"), method), [], []))
 
     @property
     def hour(self) -> ProtectedColumn:

@@ -195,7 +195,17 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         role=options.get("role"),
         public_bounds=confirmed,
         missing=options.get("missing", ()),
+        ordered=_in_order(dtype, categories),
     )
+
+
+def _in_order(dtype: Any, categories: tuple[Any, ...] | None) -> bool:
+    """Return whether a dtype orders labels, and the declared ones are in this order."""
+    if categories is None or getattr(dtype, "ordered", None) is not True:
+        return False
+    known = list(getattr(dtype, "categories", None) or ())
+    positions = [known.index(label) if label in known else -1 for label in categories]
+    return -1 not in positions and positions == sorted(positions)
 
 
 def _refuse_numeric(name: Hashable, kind: str, options: Mapping[str, Any]) -> None:

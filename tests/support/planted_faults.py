@@ -749,6 +749,13 @@ FAULTS = (
         ("tests/expressions/test_functions.py::test_bounds_hold_by_brute_force",),
     ),
     PlantedFault(
+        "ordered labels compared by one too many",
+        "expressions/reader.py",
+        "if ORDERINGS[symbol](place, limit)]",
+        "if ORDERINGS[symbol](place, limit) or place == limit]",
+        ("tests/expressions/test_label_mappings.py::test_ordered_labels_are_compared_as_in_pandas",),
+    ),
+    PlantedFault(
         "nulls that cut makes not declared",
         "expressions/conversion.py",
         "    nullable = column.nullable or bool((interval_of(ends) < 0).any())",
