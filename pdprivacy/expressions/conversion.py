@@ -356,7 +356,9 @@ def _of_labels(dtype: Any) -> pd.CategoricalDtype | None:
 def _in_order(column: Column, dtype: pd.CategoricalDtype) -> Node:
     """Return a column of labels in the order of a dtype, which has these labels and no others."""
     labels = [plain(label) for label in dtype.categories]
-    declared = column.categories if column.kind == "category" else None
+    if column.kind != "category":
+        _name(dtype)  # which raises
+    declared = column.categories
     if declared is None or set(labels) != set(declared):
         raise ParameterError(
             f"'astype' orders declared labels, and the type has others than column {column.name!r}.",
