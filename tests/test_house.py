@@ -30,7 +30,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"_version", "examples", "exact", "intervals", "types"},
     {"errors", "show", "show.numbers"},
-    {"checks", "disk", "distributions", "hints", "least_distance", "show.markup", "show.progress"},
+    {"checks", "disk", "distributions", "frame_json", "hints", "least_distance", "show.markup", "show.progress"},
     {"timeline"},
     {"privacy", "domain", "linear", "noise"},
     {"sensitivity", "accounting", "postprocess", "risk", "suppression"},

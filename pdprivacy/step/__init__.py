@@ -28,6 +28,7 @@ from pdprivacy.errors import (
     got,
     shorten_from,
 )
+from pdprivacy.frame_json import Json
 from pdprivacy.ledger import Ledger
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import ProtectedFrame, find
@@ -35,7 +36,6 @@ from pdprivacy.protection.protect import protect
 from pdprivacy.step.folder import Folder, check_file_name, digest_of
 from pdprivacy.step.keeper import StepKeeper, another_ledger, argument_texts, differing
 from pdprivacy.storage import check_pyarrow
-from pdprivacy.storage.shapes import Json
 
 __all__ = ["release_step"]
 

@@ -16,10 +16,11 @@ from typing import Any
 from pdprivacy import disk
 from pdprivacy.checks import instance
 from pdprivacy.errors import MetadataError, ParameterError, StepError, got
+from pdprivacy.frame_json import Json
 from pdprivacy.ledger.audit import HEAD
 from pdprivacy.metadata import Released
 from pdprivacy.storage import from_bytes, sync, write
-from pdprivacy.storage.shapes import Json, attempt, reason
+from pdprivacy.storage.shapes import attempt, reason
 
 FORMAT = 1
 STATE = ".steps"

@@ -30,9 +30,10 @@ import pandas as pd
 from pdprivacy import checks, disk
 from pdprivacy.checks import one_of
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got, short_public
+from pdprivacy.frame_json import Json
 from pdprivacy.metadata import KEY, Released, check_release
 from pdprivacy.storage import shapes
-from pdprivacy.storage.shapes import SHAPE, Json, attempt, verified
+from pdprivacy.storage.shapes import SHAPE, attempt, verified
 
 __all__ = [
     "check_pyarrow",

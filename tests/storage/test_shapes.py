@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pdprivacy import Column, Domain
 from pdprivacy.storage import from_bytes, to_bytes
-from pdprivacy.storage.shapes import from_json, to_json
+from pdprivacy.frame_json import from_json, to_json
 from tests.support.labels import SCALARS
 from tests.support.released import same
 
