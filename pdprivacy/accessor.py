@@ -11,12 +11,12 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn
 
 import pandas as pd
 
-from pdprivacy import metadata, projection, protection, releases
+from pdprivacy import excerpts, metadata, projection, protection, releases
 from pdprivacy.domain import Domain
 from pdprivacy.errors import (
     ArgumentError,
@@ -153,7 +153,9 @@ class _Result(_Accessor):
         return metadata.read(self._frame)
 
     def verify(self) -> bool:
-        """Return whether the numbers and labels are still those that were released.
+        """Return whether the numbers and labels are still those that were released, all of them and in order.
+
+        `changes` says what differs.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -163,6 +165,39 @@ class _Result(_Accessor):
         (True, False)
         """
         return metadata.verify(self._frame)
+
+    @property
+    def changes(self) -> str:
+        """How the frame differs from the release that it was made of; an empty text for the release itself.
+
+        Numbers that pandas sorted, selected, reshaped or rounded keep their errors: all displays, `interval`
+        and `save` take such a frame. Numbers with other values than were released under their labels have no
+        error.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "category", categories=("a", "b", "c")),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": ["a", "b", "b"]}), domain, epsilon=1)
+        >>> counts = private.dp.value_counts("x", epsilon=1, rng=1)
+        >>> counts.dp.changes, counts.iloc[::-1].dp.changes
+        ('', 'in another order')
+        >>> (counts + 1).dp.changes.partition(": ")[2]
+        '3 of 3 numbers are not the released ones of their labels'
+        """
+        return excerpts.changes(self._frame)
+
+    def relabel(self, labels: Mapping[Any, Any]) -> Any:
+        """Return the release with other labels, each number with its error.
+
+        ``labels``: the new label of each old one, in rows and columns; or by the name of a level, as in
+        ``{"region": {"n": "north"}}``. See `pdprivacy.excerpts.relabel`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": [True, False]}), domain, epsilon=1)
+        >>> private.dp.value_counts("x", epsilon=1).dp.relabel({True: "yes", False: "no"}).index.tolist()
+        ['no', 'yes']
+        """
+        return excerpts.relabel(self._frame, labels)
 
     @with_hints
     def interval(self, level: float | None = None) -> Any:

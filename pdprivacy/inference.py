@@ -366,7 +366,7 @@ def _checked(released: Released) -> Metadata:
             "combine(private.dp.mean(...), ...).",
         )
     view = metadata.read(released)
-    if view.fingerprint != metadata.fingerprint(released):
+    if view.part is not None or view.fingerprint != metadata.fingerprint(released):
         raise MetadataError(
             "The numbers are not those that were released, so their errors are not known.",
             "combine the released frames before changing them.",

@@ -19,6 +19,7 @@ from pdprivacy import metadata, projection
 from pdprivacy.checks import proportion
 from pdprivacy.distributions import DiscreteLaplace, DiscreteNormal, Distribution, GeneralizedNormal, Stairs
 from pdprivacy.errors import MetadataError
+from pdprivacy.excerpts import Excerpt, excerpt
 from pdprivacy.metadata import PROJECT, Metadata, Released, as_released, read
 from pdprivacy.release.results import narrowed
 from pdprivacy.releases.part_intervals import margins_of_error
@@ -50,29 +51,38 @@ HALVINGS = 60
 
 
 def interval(released: Released, level: float | None = None) -> Released:
-    """Return the interval around each released number at a level; see `pdprivacy.metadata.interval`.
+    """Return the interval around each number of a release or an excerpt; see `pdprivacy.metadata.interval`.
 
     Raises MetadataError for another level than the stated one where the metadata do not determine the error.
     """
-    facts = read(released)
+    facts, part = read(released), None
+    if as_released(released) is None:
+        part = excerpt(released)
+        released = part.settled
     if level is None or not isinstance(facts.error, Mapping) or facts.error.get("level") is None:
         return metadata.interval(released)
     stated, selected = facts.error["level"], {"below_best", "lower"} & {*facts.error}
     if proportion(level, "level") == stated or selected == {"below_best"}:
         return metadata.interval(released)
-    original = as_released(released)
-    if original is not None and "lower" in facts.error:
+    if "lower" in facts.error:
         raise MetadataError(
             f"The ends of these intervals were selected at level {stated}.",
             "released.dp.interval() without a level.",
         )
-    return metadata.interval(released if original is None else _at_level(original, float(level)))
+    if part is None:
+        whole = as_released(released)
+        assert whole is not None
+        return metadata.interval(_at_level(whole, float(level)))
+    original = _at_level(part.original, float(level))
+    return metadata.interval(Excerpt(part.match, original, read(original)).settled)
 
 
 def _at_level(released: Released, level: float) -> Released:
     """Return the release with the margins of error of another level."""
     facts, before = read(released), projection.unprojected(released)
     numbers = _Numbers.of(before)
+    if facts.part is not None and not numbers.have_own_noise:  # whose columns may be rows by now
+        raise numbers.unknown()
     half = numbers.margins(level)
     projected = facts.projection
     if projected is not None:
@@ -116,7 +126,7 @@ class _Numbers:
         return "unit" in self.facts.error
 
     @property
-    def _have_own_noise(self) -> bool:
+    def have_own_noise(self) -> bool:
         """Whether each number is one noisy number, whose bounds do not depend on others."""
         facts = self.facts
         if facts.normalize or facts.margins:
@@ -137,7 +147,7 @@ class _Numbers:
             return self._of_coefficients(level)
         if facts.parts is not None and "of" in facts.parts:
             of_level = partial(margins_of_error, facts, self._law_of_part, values=self.values)
-        elif self._have_own_noise:
+        elif self.have_own_noise:
             of_level = self._own
         elif facts.statistic in COUNTS and facts.normalize is None:
             of_level = self._sums
@@ -187,7 +197,7 @@ class _Numbers:
             return CONTINUOUS[facts.mechanism](scale, facts.p or 1.0)
         if facts.mechanism in DISCRETE:
             return DISCRETE[facts.mechanism](scale)
-        raise self._unknown()
+        raise self.unknown()
 
     def _law(self, std: float) -> Distribution:
         """Return the law of noise with this standard deviation."""
@@ -197,7 +207,7 @@ class _Numbers:
         for name in scales if isinstance(scales, dict) else [""]:
             if abs((law := self._law_of_part(name)).std - std) <= SAME * std:
                 return law
-        raise self._unknown()
+        raise self.unknown()
 
     def _of_ratios(self, level: float) -> Floats:
         """Return the margins of error of ratios of a noisy sum and a noisy count."""
@@ -212,7 +222,7 @@ class _Numbers:
             ratio = _Ratio(values, reach, self.standard_error[at], of_sum, of_count, self._law(1.0))
             counts_at = ratio.counts(self.plus_minus[at], self.facts.error["level"])
             if counts_at is None:
-                raise self._unknown()
+                raise self.unknown()
             ends[:, at] = middle[at] + np.array(ratio.ends(counts_at, level))
         return np.asarray(np.maximum(ends[1] - self.values, self.values - ends[0]))
 
@@ -232,7 +242,7 @@ class _Numbers:
         known = known and facts.weights is None and facts.bounding is None and facts.constraint is None
         known = known and not self.dates and {*sums, *counts} == {*names}
         if not known or not isinstance(facts.scale, dict):
-            raise self._unknown()
+            raise self.unknown()
         return sums, counts
 
     def _columns(self, number: int) -> Integers:
@@ -248,7 +258,7 @@ class _Numbers:
             columns = columns[:, np.newaxis]
         return np.broadcast_to(columns, shape)
 
-    def _unknown(self) -> MetadataError:
+    def unknown(self) -> MetadataError:
         return MetadataError(
             f"The metadata determine the error of this {self.facts.statistic!r} at level "
             f"{self.facts.error.get('level')} only.",

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pdprivacy.checks import doubles, one_of
 from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, short_tracebacks
 from pdprivacy.exact import EXACT
+from pdprivacy.frame_json import pack
 from pdprivacy.privacy import loss
 from pdprivacy.show import markup
 from pdprivacy.show.numbers import printable
@@ -38,7 +39,7 @@ NO_ERROR = "The release metadata does not hold the error of each number ('error'
 
 NO_BOUNDS = "The release metadata does not hold the bounds of each number."
 
-OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration", "weights")
+OPTIONAL = ("unit", "bounding", "constraint", "release_id", "normalize", "calibration", "weights", "original")
 """Fields that hold a text or None."""
 
 SUMS, RISKS = ("total", "spent"), ("by_cells", "by_records")
@@ -125,6 +126,10 @@ class Metadata:
         whose ``error`` is of the noise alone.
     parts : the noisy numbers that the released ones were made of (``noisy``, one per release), and the public
         facts that an interval of another level needs besides (`interval`); None where the other fields tell.
+    original : the released labels and numbers as one text, by which numbers that were sorted, selected or
+        reshaped are matched: JSON, compressed where it is long; None where a label has no text.
+    part : of a part that was saved or relabelled: ``of``, the fingerprint of the release; ``numbers``, how
+        many the release has; and ``changes``, texts. None of a whole release.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -169,6 +174,8 @@ class Metadata:
     effective_rows: Any = None
     regression: Any = None
     parts: dict[str, Any] | None = None
+    original: str | None = None
+    part: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -229,7 +236,11 @@ class Metadata:
 
     def _repr_html_(self) -> str:
         fields = self.to_dict().items()
-        pairs = [(name, value) for name, value in fields if name != "parts" and value not in (None, [], {})]
+        pairs = [
+            (name, value)
+            for name, value in fields
+            if name not in ("parts", "original") and value not in (None, [], {})
+        ]
         rows = [
             (name, value if isinstance(value, str) else json.dumps(value, default=str))
             for name, value in pairs
@@ -241,13 +252,13 @@ class Metadata:
 def _labels(index: pd.Index[Any]) -> str:
     names = ["" if name is None else str(name) for name in index.names]
     cells = [
-        [_label(part) for part in (label if isinstance(label, tuple) else (label,))]
+        [label_text(part) for part in (label if isinstance(label, tuple) else (label,))]
         for label in index.tolist()
     ]
     return json.dumps([names, cells])
 
 
-def _label(label: Any) -> str:
+def label_text(label: Any) -> str:
     """Return a label as text, empty for a null.
 
     Whole numbers beside a null may be read from a file as floats.
@@ -329,11 +340,11 @@ def fingerprint(released: Released) -> str:
 
 
 def attach(released: Released, metadata: Mapping[str, Any]) -> None:
-    """Write ``metadata`` with the fingerprint of the numbers into ``attrs["dp"]``.
+    """Write ``metadata`` with the fingerprint and the text of the numbers into ``attrs["dp"]``.
 
     The error says how many of the numbers are all noise, where it states that of each number.
     """
-    stored = {**metadata, "fingerprint": fingerprint(released)}
+    stored = {**metadata, "fingerprint": fingerprint(released), "original": pack(released)}
     released.attrs[KEY] = stored
     dtypes = [released.dtype] if isinstance(released, pd.Series) else released.dtypes
     if "plus_minus" in stored["error"] and all(dtype.kind in "iufM" for dtype in dtypes):
@@ -466,6 +477,7 @@ def check(facts: Metadata) -> None:
         "constraints": facts.constraints is None or _are_texts(facts.constraints),
         "projection": facts.projection is None or _is_projection(facts.projection),
         "parts": facts.parts is None or isinstance(facts.parts, dict),
+        "part": facts.part is None or _is_part(facts.part),
         "regression": facts.regression is None
         or all(isinstance(part, dict) for part in np.atleast_1d(facts.regression).tolist()),
     }
@@ -510,6 +522,12 @@ def _is_projection(value: Any) -> bool:
     return all(at) and all(missed) and len(at) == len(value["values"]) == len(value["plus_minus"])
 
 
+def _is_part(value: Any) -> bool:
+    if not isinstance(value, dict) or not _are_texts(value.get("changes")):
+        return False
+    return isinstance(value.get("of"), str) and _is_number(value.get("numbers"), 0)
+
+
 def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(_is_number(number, 0) for number in value)
 
@@ -528,13 +546,13 @@ def cell_labels(axes: Sequence[pd.Index[Any]]) -> pd.Index[Any]:
 
 
 def verify(released: Released) -> bool:
-    """Return whether the numbers and labels are still those that were released.
+    """Return whether the numbers and labels are still those that were released, all of them and in order.
 
-    It tells an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
+    It detects an honest mistake (a column assigned, rows reordered), not a forgery: whoever can
     write the numbers can write a fingerprint. A Series that pandas made a frame of one column, as
     for a Parquet file, is unchanged.
     """
-    return as_released(released) is not None
+    return as_released(released) is not None and read(released).part is None
 
 
 def as_released(released: Released) -> Released | None:
@@ -744,33 +762,6 @@ def recognized(obj: Any) -> Recognized:
     if kind:
         return Recognized("confidential", kind, {**facts, MARK: kind})
     return Recognized("other", facts=facts)
-
-
-def check_release(released: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
-    """Return a release as it was made, so that it can be saved or written for readers.
-
-    ``purpose``: what becomes of it, for errors. Raises MetadataError for a frame that is made of exact
-    counts, for any other that is no release, and for a release whose numbers or labels were changed.
-
-    >>> check_release(pd.DataFrame({"risk": [0.5]}), "saved")
-    Traceback (most recent call last):
-        ...
-    pdprivacy.errors.MetadataError: This frame carries no release metadata.
-    Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
-    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
-    """
-    if recognized(released).what == "confidential":
-        raise MetadataError(
-            f"This is made of exact counts, CONFIDENTIAL: it is no release, and is not {purpose} as one.",
-            "plot() and pdprivacy.report(..., edition='curator') show it to the curator.",
-        )
-    original = as_released(released)
-    if original is None:
-        raise MetadataError(
-            f"The numbers or labels are not those that were released, and are not {purpose} as a release.",
-            "take the release as it was returned; verify() tells.",
-        )
-    return original
 
 
 def _kind_of_names(frame: pd.DataFrame | pd.Series[Any]) -> str:

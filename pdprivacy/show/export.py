@@ -19,7 +19,7 @@ import pandas as pd
 
 from pdprivacy import checks, metadata
 from pdprivacy.errors import MissingExtraError, ParameterError, got, short_public
-from pdprivacy.metadata import check_release
+from pdprivacy.excerpts import check_release
 from pdprivacy.show.markup import ShownCells, Spanning, Table
 from pdprivacy.show.numbers import UNKNOWN, plain
 from pdprivacy.show.view import SEEDED, View
@@ -192,7 +192,9 @@ def _heads(table: Table) -> list[str]:
 def _note(view: View) -> str:
     """Return what a reader of the numbers has to know."""
     error = view.error if view.span or view.selected else "The error is not known"
-    sentences = [f"{view.title} {view.records}".rstrip(), error.rstrip("."), f"Cost: {view.cost}"]
+    sentences = [f"{view.title} {view.records}".rstrip(), error.rstrip(".")]
+    sentences += [view.part.capitalize()] * bool(view.part)
+    sentences += [f"Cost: {view.cost}" + f" for all {view.all_numbers:,} numbers" * bool(view.part)]
     if view.facts.seeded is not False:
         sentences.append(SEEDED.capitalize())
     return f"{'. '.join(sentences)}."

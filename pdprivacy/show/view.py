@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy import metadata
+from pdprivacy import excerpts, metadata
 from pdprivacy.mechanism import MECHANISMS
 from pdprivacy.metadata import Metadata, Released
 from pdprivacy.show.markup import ShownCells, Table, grid
@@ -165,7 +165,7 @@ def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """A release as people see it; ``unchanged``: whether its numbers are those that were released."""
+    """A release or an excerpt as people see it; ``unchanged``: whether its numbers are released ones."""
 
     released: Released
     facts: Metadata
@@ -176,8 +176,10 @@ class View:
         """Read a release. Raises MetadataError for a frame without release metadata, or with damaged ones."""
         facts = metadata.read(released)
         metadata.check(facts)
-        original = metadata.as_released(released)
-        return cls(released if original is None else original, facts, original is not None)
+        original = excerpts.as_release(released)
+        if original is None:
+            return cls(released, facts, False)
+        return cls(original, metadata.read(original), True)
 
     @cached_property
     def by(self) -> list[str]:
@@ -352,6 +354,16 @@ class View:
         return f"{self.span}: {each}{more}"
 
     @property
+    def part(self) -> str:
+        """How an excerpt differs from the release; empty for a whole release."""
+        return excerpts.part_text(self.facts)
+
+    @property
+    def all_numbers(self) -> int:
+        """How many numbers the release has that an excerpt is a part of."""
+        return int(self.released.size if self.facts.part is None else self.facts.part["numbers"])
+
+    @property
     def regressions(self) -> list[Mapping[str, Any]]:
         """Published facts of each regression beside its coefficients; empty for other statistics."""
         stored = self.facts.regression
@@ -499,6 +511,7 @@ class View:
         facts = self.facts
         rows = [
             ("error", self.error),
+            ("part", self.part),
             ("fit", self.regression),
             ("cost", self.cost),
             ("mechanism", self.mechanism),

@@ -30,8 +30,9 @@ import pandas as pd
 from pdprivacy import checks, disk
 from pdprivacy.checks import one_of
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got, short_public
+from pdprivacy.excerpts import check_release
 from pdprivacy.frame_json import Json
-from pdprivacy.metadata import KEY, Released, check_release
+from pdprivacy.metadata import KEY, Released
 from pdprivacy.storage import shapes
 from pdprivacy.storage.shapes import SHAPE, attempt, verified
 

@@ -655,7 +655,7 @@ FAULTS = (
     PlantedFault(
         "numbers verified whatever they are",
         "metadata.py",
-        "    return as_released(released) is not None",
+        "    return as_released(released) is not None and read(released).part is None",
         "    return bool(read(released))",
         ("tests/test_metadata.py::test_a_raw_column_put_into_a_result_is_seen",),
     ),
@@ -1153,7 +1153,7 @@ FAULTS = (
     ),
     PlantedFault(
         "confidential figures saved as releases",
-        "metadata.py",
+        "excerpts.py",
         '    if recognized(released).what == "confidential":',
         "    if False:",
         ("tests/storage/test_storage.py::test_changed_releases_and_other_objects_are_not_saved",),
