@@ -181,7 +181,7 @@ class _Result(_Accessor):
         >>> counts.dp.changes, counts.iloc[::-1].dp.changes
         ('', 'in another order')
         >>> (counts + 1).dp.changes.partition(": ")[2]
-        '3 of 3 numbers are not the released ones of their labels'
+        '3 of 3 numbers have other values than were released under their labels'
         """
         return excerpts.changes(self._frame)
 

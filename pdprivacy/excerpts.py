@@ -105,7 +105,9 @@ def check_release(released: Any, purpose: str) -> pd.DataFrame | pd.Series[Any]:
         ...
     pdprivacy.errors.MetadataError: This frame carries no release metadata.
     Hint: results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp'];
-    pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.
+    pd.DataFrame(result), unstack of a Series, pd.concat of two releases and to_csv lose it;
+    result.dp.save(path) and result.to_frame().unstack() keep it;
+    pd.concat([first.dp.to_frame(), second.dp.to_frame()]) keeps the errors.
     """
     if recognized(released).what == "confidential":
         raise MetadataError(
@@ -233,9 +235,8 @@ class Excerpt:
     def settled(self) -> Released:
         """The frame with metadata of its own numbers, which hold nothing of those that are not here."""
         facts = self.facts
-        error = {
-            name: self._of_each(value) for name, value in facts.error.items() if name in (*ERRORS, *ENDS)
-        }
+        error = {name: self._of_each(facts.error[name]) for name in ERRORS if name in facts.error}
+        error |= {name: self._of_each(facts.error[name], False) for name in ENDS if name in facts.error}
         if isinstance(worst := facts.error.get("worst_case"), Mapping):
             error["worst_case"] = {name: self._of_each(value) for name, value in worst.items()}
         if "plus_minus" in error and self.match.rounding.any():
@@ -264,8 +265,10 @@ class Excerpt:
         if len(shown) < self.original.size:
             texts.append(f"{len(shown):,} of {self.original.size:,} numbers")
         texts += match.fixed
-        if self.original.shape != self.shape or bool((np.diff(at[at >= 0]) < 0).any()):
-            texts += ["in another order"] if self.original.ndim == len(self.shape) else ["in another shape"]
+        if self.original.ndim != len(self.shape):
+            texts.append("in another shape")
+        elif bool((np.diff(at[at >= 0]) < 0).any()):
+            texts.append("in another order")
         texts += [ROUNDED] * bool(match.rounding.any()) + [RELABELLED] * match.relabelled
         texts += [CHOSEN] * self._chosen(shown)
         return texts or [SAME]
@@ -287,14 +290,17 @@ class Excerpt:
     def _json(self, values: Floats) -> Any:
         return numbers_as_json(np.reshape(values, self.shape), self.shape)
 
-    def _of_each(self, stored: Any) -> Any:
-        """Return what the metadata state of each number of the release, of those that are here."""
+    def _of_each(self, stored: Any, numbers: bool = True) -> Any:
+        """Return what the metadata state of each number of the release, of those that are here.
+
+        ``numbers``: whether these are numbers, of which equal ones are stored once.
+        """
         if not isinstance(stored, list):
             return stored
         each = np.empty(self.original.shape, dtype=object)
         each[...] = np.array(stored, dtype=object).reshape(self.original.shape)
         taken = each.ravel()[self.places].reshape(self.shape).tolist()
-        return taken if any(isinstance(item, str) for item in each.flat) else self._json(_numbers(taken))
+        return self._json(np.array(taken, dtype=np.float64)) if numbers else taken
 
     def _pairs(self, stored: Any) -> Any:
         """Return the limits of the numbers that are here."""
@@ -318,10 +324,6 @@ class Excerpt:
             "plus_minus": [half + rounding[place] for half, place in zip(halves, here, strict=True)],
             "missed": [place for place, number in enumerate(at) if number in set(stored["missed"])],
         }
-
-
-def _numbers(nested: Any) -> Floats:
-    return np.array(nested, dtype=np.float64)
 
 
 def _are_extreme(shown: Floats, others: Floats) -> bool:

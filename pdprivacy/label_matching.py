@@ -7,6 +7,7 @@ only if all released numbers are there and have the same error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -28,10 +29,13 @@ UNNAMED = ("index", "variable")
 MOST_DIGITS = 15
 """The most digits after the point that a number may be rounded to, and the most zeros before it."""
 
+FEWEST = 3
+"""The fewest numbers that show that they were rounded to tens or more, and not changed by chance."""
+
 MOST_TRIED = 1000
 """The most labels of a missing level that are compared with the numbers."""
 
-OTHER_VALUES = "{} of {} numbers are not the released ones of their labels"
+OTHER_VALUES = "{} of {} numbers have other values than were released under their labels"
 NEW_LABELS = (
     "labels are new, and the errors of the released numbers differ, or not all of the numbers are here"
 )
@@ -114,6 +118,9 @@ def match(frame: Released, original: Released, uniform: bool) -> Match:
     else:
         at = np.where(count == 1, first, -1)
     rounding = _rounding(here, there[at])
+    at = np.where(null & ~pd.isna(there[at]), -1, at)
+    if bool((at < 0).all()):
+        raise MetadataError(NO_NUMBERS)
     return Match(named, at, rounding, relabelled, fixed)
 
 
@@ -164,26 +171,24 @@ def _numbers(
     """Return the columns of numbers, and the columns of labels that `reset_index` or `melt` made, by name."""
     if isinstance(frame, pd.Series):
         return frame, []
-    names = {level.name: level for level in released if level.name is not None}
-    for number, level in enumerate(level for level in released if level.name is None):
-        names |= {f"level_{number}": level, f"level_{level.position}": level}
-        names |= dict.fromkeys(UNNAMED, level)
     labels: dict[int, str] = {}
     for at, column in enumerate(frame.columns):
         head, *rest = column if isinstance(column, tuple) else (column,)
-        level = names.get(str(head)) if not any(rest) else None
-        if level is not None and set(_texts(pd.Index(frame.iloc[:, at], tupleize_cols=False))) <= {
-            *level.texts,
-            "",
-        }:
-            labels[at] = str(head)
-    rest = [at for at in range(frame.shape[1]) if at not in labels]
-    numbers: Released = frame.iloc[:, rest]
-    if len(rest) == 1 and isinstance(original, pd.Series):
-        numbers = frame.iloc[:, rest[0]]
-    return numbers, [
-        (name, pd.Index(frame.iloc[:, at], name=name, tupleize_cols=False)) for at, name in labels.items()
-    ]
+        name, here = str(head), {*_texts(_labels_of(frame, at))}
+        default = name in UNNAMED or re.fullmatch(r"level_\d+", name) is not None
+        named = [level for level in released if level.name == name or (level.name is None and default)]
+        if not any(rest) and any(here <= {*level.texts, ""} for level in named):
+            labels[at] = name
+    others = [at for at in range(frame.shape[1]) if at not in labels]
+    numbers: Released = frame.iloc[:, others]
+    if len(others) == 1 and isinstance(original, pd.Series):
+        numbers = frame.iloc[:, others[0]]
+    return numbers, [(name, _labels_of(frame, at)) for at, name in labels.items()]
+
+
+def _labels_of(frame: pd.DataFrame, at: int) -> pd.Index[Any]:
+    """Return the cells of a column as labels."""
+    return pd.Index(frame.iloc[:, at], tupleize_cols=False)
 
 
 def _with_labels(numbers: Released, columns: list[tuple[str, pd.Index[Any]]]) -> Released:
@@ -281,8 +286,8 @@ def _step(here: NDArray[Any], there: NDArray[Any]) -> float | None:
         return 0.0
     if here.dtype == object or there.dtype == object or not np.isfinite(there).any():
         return None
-    largest = np.nanmax(np.abs(there))
-    for digits in range(MOST_DIGITS, -MOST_DIGITS, -1):
+    largest, least = np.nanmax(np.abs(there)), -MOST_DIGITS if there.size >= FEWEST else 0
+    for digits in range(MOST_DIGITS, least - 1, -1):
         half = 10.0**-digits / 2
         if half > largest:
             return None
@@ -295,6 +300,9 @@ def _rounding(here: NDArray[Any], there: NDArray[Any]) -> Floats:
     """Return the rounding of each number, by column; MetadataError for numbers that are not released ones."""
     rounding = np.zeros(here.shape)
     null = pd.isna(here)
+    half = _step(here[~null], there[~null])
+    if half is not None:
+        return np.full(here.shape, half)
     wrong = 0
     for column in range(here.shape[1]):
         shown = ~null[:, column]

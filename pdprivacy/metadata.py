@@ -437,7 +437,9 @@ def read(released: Released) -> Metadata:
         raise MetadataError(
             "This frame carries no release metadata.",
             "results of df.dp.protect(...).dp.mean(...) and the like carry it in attrs['dp']; "
-            "pd.DataFrame(result), pd.concat and to_csv lose it, result.dp.save(path) keeps it.",
+            "pd.DataFrame(result), unstack of a Series, pd.concat of two releases and to_csv lose it; "
+            "result.dp.save(path) and result.to_frame().unstack() keep it; "
+            "pd.concat([first.dp.to_frame(), second.dp.to_frame()]) keeps the errors.",
         )
     fields = Metadata.__dataclass_fields__
     missing = [
@@ -599,6 +601,8 @@ def interval(released: Released) -> Released:
         )
     released = within_bounds
     error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))
+    if metadata.part is not None:  # whose nulls may stand for no released number
+        error = np.where(pd.isna(released), np.nan, error)
     if "unit" in metadata.error:
         return _interval_of_dates(released, error, half, metadata.bounds)
     values = released.to_numpy(dtype=np.float64)

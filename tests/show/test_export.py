@@ -320,7 +320,7 @@ def test_a_frame_has_a_row_for_each_number(private, name):
 def test_changed_releases_and_other_objects_are_not_written(private, survey, tmp_path, way):
     table = private.dp.crosstab("region", "health", epsilon=1)
     for source, words in (
-        (table.rename(columns={"yes": "maybe"}), "not those that were released, and are not written"),
+        (table.assign(yes=table["no"]), "not those that were released, and are not written"),
         (private.dp.quality(), "CONFIDENTIAL: it is no release, and is not written"),
         (private.dp.plan.mean("age", epsilon=1, rows=100), "carries no release metadata"),
         (survey["age"], "carries no release metadata"),

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy import Column, Domain
-from pdprivacy.storage import from_bytes, to_bytes
 from pdprivacy.frame_json import from_json, to_json
+from pdprivacy.storage import from_bytes, to_bytes
 from tests.support.labels import SCALARS
 from tests.support.released import same
 

@@ -476,7 +476,7 @@ def test_changed_releases_and_other_objects_are_not_saved(private, survey, tmp_p
     changed.iloc[0, 0] += 1
     for source, words in (
         (changed, "not those that were released, and are not saved as a release"),
-        (table.rename(columns={"yes": "maybe"}), "not those that were released"),
+        (table.assign(yes=table["no"]), "not those that were released"),
         (private.dp.quality(), "CONFIDENTIAL: it is no release, and is not saved"),
         (private.dp.risk_curve("region", "health", epsilon=[1]), "CONFIDENTIAL"),
         (private.dp.quality().iloc[:1], "CONFIDENTIAL"),

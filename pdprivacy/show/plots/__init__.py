@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import NoPictureError, short_public
@@ -82,13 +83,17 @@ def draw(frame: pd.DataFrame | pd.Series[Any], ax: Axes | None = None) -> Axes:
 
 def _released(cube: Cube, ax: Axes | None) -> Any:
     """Draw a release by its statistic and shape."""
-    statistic = cube.view.facts.statistic
+    statistic, part = cube.view.facts.statistic, cube.view.facts.part is not None
     if statistic in MATRICES:
-        return draw_matrix(cube, ax)
+        square = cube.columns is not None and cube.rows.equals(cube.columns)
+        return draw_matrix(cube, ax) if square or not part else draw_numbers(cube, ax)
     counted = statistic in COUNTS and (statistic != "count" or cube.view.by)
+    if part and np.isnan(cube.values).any():
+        return draw_numbers(cube, ax)
     if (counted or cube.view.by) and are_periods(cube.rows, cube.view.facts.lineage):
         return draw_series(cube, ax)
-    if statistic == "crosstab" or (counted and cube.rows.nlevels > 1):
+    line = part and cube.columns is None and cube.rows.nlevels == 1
+    if (statistic == "crosstab" and not line) or (counted and cube.rows.nlevels > 1):
         return draw_table(cube, ax)
     return draw_counts(cube, ax) if counted else draw_numbers(cube, ax)
 

@@ -68,8 +68,9 @@ class Cube:
             raise MetadataError(
                 "The numbers are not those that were released: there is no picture of them, because their "
                 "errors are not known.",
-                "released.dp.plot() on the object as it was returned, before it is rounded or sorted.",
+                "released.dp.plot() on the object as it was returned; released.dp.changes says what differs.",
             )
+        released = view.released
         if view.facts.statistic in LABELS:
             raise NoPictureError(
                 f"{view.facts.statistic!r} releases labels and no numbers, so it has no picture.",

@@ -520,7 +520,7 @@ def test_axes_may_be_those_of_a_subfigure(private):
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_that_was_changed_has_no_picture(private, name):
     released = RELEASES[name](private.dp)
-    for changed in (released.round(0) + 0.25, released.iloc[::-1], released * 2):
+    for changed in (released.round(0) + 0.25, released * 2):
         assert changed.attrs == released.attrs
         with pytest.raises(MetadataError, match="not those that were released") as caught:
             changed.dp.plot()
