@@ -314,15 +314,15 @@ class Excerpt:
         stored = self.facts.projection
         if stored is None:
             return None
-        moved = {place: number for number, place in enumerate(stored["at"])}
+        moved = {position: number for number, position in enumerate(stored["at"])}
         at, rounding = self.match.at.ravel().tolist(), self.match.rounding.ravel().tolist()
-        here = [place for place, number in enumerate(at) if number in moved]
-        halves = [stored["plus_minus"][moved[at[place]]] for place in here]
+        here = [cell for cell, number in enumerate(at) if number in moved]
+        halves = [stored["plus_minus"][moved[at[cell]]] for cell in here]
         return {
             "at": here,
-            "values": [stored["values"][moved[at[place]]] for place in here],
-            "plus_minus": [half + rounding[place] for half, place in zip(halves, here, strict=True)],
-            "missed": [place for place, number in enumerate(at) if number in set(stored["missed"])],
+            "values": [stored["values"][moved[at[cell]]] for cell in here],
+            "plus_minus": [half + rounding[cell] for half, cell in zip(halves, here, strict=True)],
+            "missed": [cell for cell, number in enumerate(at) if number in set(stored["missed"])],
         }
 
 

@@ -173,11 +173,12 @@ def _numbers(
         return frame, []
     labels: dict[int, str] = {}
     for at, column in enumerate(frame.columns):
-        head, *rest = column if isinstance(column, tuple) else (column,)
+        below: list[Any]
+        head, *below = column if isinstance(column, tuple) else (column,)
         name, here = str(head), {*_texts(_labels_of(frame, at))}
         default = name in UNNAMED or re.fullmatch(r"level_\d+", name) is not None
         named = [level for level in released if level.name == name or (level.name is None and default)]
-        if not any(rest) and any(here <= {*level.texts, ""} for level in named):
+        if not any(below) and any(here <= {*level.texts, ""} for level in named):
             labels[at] = name
     others = [at for at in range(frame.shape[1]) if at not in labels]
     numbers: Released = frame.iloc[:, others]
@@ -188,7 +189,8 @@ def _numbers(
 
 def _labels_of(frame: pd.DataFrame, at: int) -> pd.Index[Any]:
     """Return the cells of a column as labels."""
-    return pd.Index(frame.iloc[:, at], tupleize_cols=False)
+    labels: pd.Index[Any] = pd.Index(frame.iloc[:, at], tupleize_cols=False)
+    return labels
 
 
 def _with_labels(numbers: Released, columns: list[tuple[str, pd.Index[Any]]]) -> Released:
@@ -222,9 +224,9 @@ def _paired(released: list[Level], sources: list[Level]) -> dict[int, Level]:
             labels = set(source.texts)
             share = len(labels & known) / max(len(labels), 1)
             same = level.name is not None and level.name == source.name
-            place = (level.axis == source.axis) + (level.position == source.position) / 2
+            nearness = (level.axis == source.axis) + (level.position == source.position) / 2
             if share > 0 and (source.axis < 2 or share == 1):
-                scores.append((2 * same + share + place / 10, -at, -number))
+                scores.append((2 * same + share + nearness / 10, -at, -number))
     pairs: dict[int, Level] = {}
     used: set[int] = set()
     for _, at, number in sorted(scores, reverse=True):

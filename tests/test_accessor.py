@@ -108,9 +108,11 @@ def test_the_calls_cover_every_function():
 
 
 RELEASED = [
+    "changes",
     "interval",
     "metadata",
     "plot",
+    "relabel",
     "save",
     "schema",
     "to_excel",

@@ -613,6 +613,7 @@ def test_names_say_what_they_hold():
 # make, recognize a mark, or take over a whole entry.
 MARKS = {
     "accessor",
+    "excerpts",
     "metadata",
     "releases.data_quality",
     "releases.table_risk",
