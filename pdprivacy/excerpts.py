@@ -70,9 +70,10 @@ def excerpt(frame: Released) -> Excerpt:
     original: Released = unpack(facts.original)
     if metadata.fingerprint(original) != facts.fingerprint:
         raise MetadataError("The release metadata are damaged: they do not hold the released numbers.")
-    original.attrs[KEY] = frame.attrs[KEY]
     try:
-        return Excerpt(match(frame, original, _uniform(facts)), original, facts)
+        matched = match(_plain(frame), original, _uniform(facts))
+        original.attrs[KEY] = frame.attrs[KEY]
+        return Excerpt(matched, original, facts)
     except MetadataError as error:
         hint = NAME if "labels are new" in error.message else TAKE
         raise MetadataError(f"{NOT_RELEASED}: {error.message}.", hint) from None

@@ -127,6 +127,7 @@ def frame_to_json(frame: Frame, *, cells: bool = False) -> Json:
         columns = [frame]
     else:
         shape["columns"] = axis_to_json(frame.columns)
+        frame = pd.DataFrame(frame)  # without attrs, which pandas copies with every column
         columns = [frame.iloc[:, position] for position in range(frame.shape[1])]
     dtypes = [dtype_to_json(column.dtype) for column in columns]
     shape["dtypes"] = dtypes[0] if dtypes and all(dtype == dtypes[0] for dtype in dtypes) else dtypes
