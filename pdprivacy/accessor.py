@@ -555,14 +555,16 @@ class PlanDP(PlanMethods):
         return f"plan: {', '.join(PLANNED)}"
 
     @functools.partial(with_hints, prefix="private.dp.plan")
-    def groupby(self, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupPlans:
+    def groupby(
+        self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
+    ) -> GroupPlans:
         """Plans of releases per declared key, as ``plan.groupby("region").mean(...)``.
 
-        ``by`` and ``freq`` as in ``private.dp.groupby``.
+        ``by``, ``freq`` and ``dropna`` as in ``private.dp.groupby``.
         """
         from pdprivacy.releases.planning import GroupPlans
 
-        groups = releases.groupby(self._facts, by, freq=freq)
+        groups = releases.groupby(self._facts, by, freq=freq, dropna=dropna)
         return GroupPlans(groups._protected, groups.keys)
 
     if not TYPE_CHECKING:

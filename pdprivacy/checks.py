@@ -68,6 +68,8 @@ def real(
         return number
     ends = f" from {least:g} to {most:g}" if math.isfinite(most) else ""
     ends = f" of at least {least:g}" if math.isfinite(least) and not ends else ends
+    if hint is None and hasattr(value, "iloc"):
+        hint = f"{name}=released.item(), the number of a release of one."
     raise ParameterError(f"{name!r} must be a finite number{ends} (got {got(value)}).", hint)
 
 

@@ -165,9 +165,9 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
 """A valid call of each method, for a frame with these columns; groups have a table of their own."""
 
 GROUPS = {
-    "count": "(epsilon=0.1)",
-    "sum mean var std describe quantile median": '("age", epsilon=0.1)',
-    "value_counts mode": '("health", epsilon=0.1)',
+    "count size": "(epsilon=0.1)",
+    "sum mean var std describe quantile median min max": '("age", epsilon=0.1)',
+    "value_counts mode nunique": '("health", epsilon=0.1)',
     "proportion": '("health", "yes", epsilon=0.1)',
     "agg": '(["mean", "std"], "age", epsilon=0.1)',
 }

@@ -318,11 +318,16 @@ class Excerpt:
         moved = {position: number for number, position in enumerate(stored["at"])}
         at, rounding = self.match.at.ravel().tolist(), self.match.rounding.ravel().tolist()
         here = [cell for cell, number in enumerate(at) if number in moved]
-        halves = [stored["plus_minus"][moved[at[cell]]] for cell in here]
+        kept = {
+            name: [stored[name][moved[at[cell]]] for cell in here]
+            for name in ("values", "plus_minus", "lower", "upper")
+            if name in stored  # the ends of quantiles
+        }
+        halves = zip(kept["plus_minus"], here, strict=True)
         return {
             "at": here,
-            "values": [stored["values"][moved[at[cell]]] for cell in here],
-            "plus_minus": [half + rounding[cell] for half, cell in zip(halves, here, strict=True)],
+            **kept,
+            "plus_minus": [None if half is None else half + rounding[cell] for half, cell in halves],
             "missed": [cell for cell, number in enumerate(at) if number in set(stored["missed"])],
         }
 

@@ -35,11 +35,11 @@ _OTHER_WORDS = {
 
 
 _OTHER_ARGUMENTS = {
-    ("value_counts", "freq"): 'private.dp.groupby("when", freq="M").count(epsilon=0.1)',
-    ("histogram", "freq"): 'private.dp.groupby("when", freq="M").count(epsilon=0.1)',
-    ("pivot_table", "margins"): 'private.dp.crosstab("region", "health", margins=True, epsilon=0.1)',
-    ("crosstab", "dropna"): 'private.dropna("region").dp.crosstab("region", "health", epsilon=0.1)',
-    ("groupby", "dropna"): 'private.dropna("region").dp.groupby("region").count(epsilon=0.1)',
+    ("value_counts", "bins"): 'private.dp.histogram("age", bins=10, epsilon=0.1)',
+    ("pivot_table", "dropna"): (
+        'private.dropna("region").dp.pivot_table("age", index="region", columns="health", epsilon=0.1)'
+    ),
+    ("groupby", "as_index"): 'private.dp.groupby("region").mean("age", epsilon=0.1).reset_index()',
 }
 """Calls in place of arguments of pandas, by method and argument."""
 

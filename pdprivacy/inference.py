@@ -149,9 +149,10 @@ def combine(
         spread evenly between the bounds, far more where they lie close together. Values are clamped to their
         bounds, so mean and variance are those of clamped values.
     within : the sampling variance of the statistic itself, in place of ``rows`` and ``variance``.
-        Needed for statistics other than "mean", "proportion" and shares of a whole table
-        (`value_counts` and `crosstab` with ``normalize=True``, without margins). For these
-        two it is p (1 - p) / rows with p clipped into [0, 1], the mean over the releases.
+        Needed for statistics other than "mean", "proportion" and shares (`value_counts` and `crosstab` with
+        ``normalize=``). For the last two it is p (1 - p) / rows with p clipped into [0, 1], the mean over the
+        releases; ``rows`` are those of the whole that a share is of: of shares per row or column, those of
+        the row or column.
         ``rows``, ``variance`` and ``within`` are a number, an array in the shape of one release, a
         Series by label (of a table: by row, by column or by cell) or a DataFrame.
     noise : "between" (default for several releases): T = W + B / m and Student's t, as in ``pool``. The
@@ -514,8 +515,7 @@ def _sampling_variance(
         lower, upper = sets.numbers["lower"], sets.numbers["upper"]
         means = np.clip(sets.values, lower, upper)
         return (upper - means) * (means - lower) / _rows(sets, rows)
-    of_one_whole = sets.facts.normalize == "all" and not sets.facts.margins
-    if statistic == "proportion" or of_one_whole:
+    if statistic == "proportion" or sets.facts.normalize is not None:
         shares = np.clip(sets.values, 0.0, 1.0)
         return shares * (1 - shares) / _rows(sets, rows)
     raise ParameterError(
@@ -527,6 +527,12 @@ def _sampling_variance(
 def _rows(sets: _Sets, rows: Numbers | None) -> Floats:
     if rows is None and "effective_rows" in sets.numbers:
         return np.asarray(np.maximum(sets.numbers["effective_rows"], 1.0).mean(axis=0))
+    if rows is None and sets.facts.normalize in ("index", "columns"):
+        side = "row" if sets.facts.normalize == "index" else "column"
+        raise ParameterError(
+            f"'rows' is not given, and these are shares of each {side}.",
+            f"rows=counts by {side}, such as a release of groupby(...).count; or within=0 for these data.",
+        )
     if rows is None:
         if not isinstance(sets.facts.rows, int | float):
             raise ParameterError(
@@ -575,8 +581,11 @@ def _by_label(name: str, argument: pd.Series[Any], sets: _Sets) -> Floats | None
     if order is not None:
         return array[order].reshape(sets.values.shape[1:])
     if sets.tops is None:
-        return None
+        return _by_group(array, argument.index, sets)
     by_row, by_column = _order(argument.index, sets.index), _order(argument.index, sets.tops)
+    if sets.facts.normalize in ("index", "columns") and by_row is not None and by_column is not None:
+        # the rows of shares are those of the whole that they are shares of
+        by_row, by_column = (by_row, None) if sets.facts.normalize == "index" else (None, by_column)
     if by_row is not None and by_column is not None:
         raise ParameterError(
             f"{name!r} may be by row or by column: the labels of both are the same.",
@@ -587,3 +596,17 @@ def _by_label(name: str, argument: pd.Series[Any], sets: _Sets) -> Floats | None
     if by_column is not None:
         return np.broadcast_to(array[by_column], sets.values.shape[1:])
     return None
+
+
+def _by_group(array: Floats, groups: pd.Index[Any], sets: _Sets) -> Floats | None:
+    """Numbers per group in the shape of a release of shares per group and label; None for other releases."""
+    levels = groups.nlevels
+    if sets.facts.normalize != "index" or levels >= sets.index.nlevels or not groups.is_unique:
+        return None
+    inner: list[Any] = [*range(levels, sets.index.nlevels)]
+    outer = sets.index.droplevel(inner)
+    try:
+        positions = groups.get_indexer(outer)
+    except (TypeError, ValueError):
+        return None
+    return None if bool((positions < 0).any()) else array[positions]

@@ -49,7 +49,8 @@ class Confidential(float):
     confidential = True
 
     def __repr__(self) -> str:
-        return f"{float.__repr__(self)} (confidential)"
+        meaning = ": any epsilon will do, even without noise" if self == math.inf else ""
+        return f"{float.__repr__(self)} (confidential){meaning}"
 
 
 class Unshown(Fraction):
@@ -104,7 +105,8 @@ def rational(value: Rational, name: str, *, item: bool = False) -> Fraction:
         number = _converted(value, name)
     if number is not None and abs(number.numerator.bit_length() - number.denominator.bit_length()) < BITS:
         return number
-    raise ParameterError(f"{name!r} must be a finite number (got {(kind if item else got)(value)}).")
+    hint = f"{name}=released.item(), the number of a release of one." if hasattr(value, "iloc") else None
+    raise ParameterError(f"{name!r} must be a finite number (got {(kind if item else got)(value)}).", hint)
 
 
 def _converted(value: Any, name: str) -> Fraction | None:

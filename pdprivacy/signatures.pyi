@@ -158,7 +158,8 @@ class ProtectedMethods:
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
         margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
-        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        branching: int = 2, weights: Hashable | None = None, values: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] | None = None, dropna: bool = False, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
@@ -243,23 +244,23 @@ class ProtectedMethods:
         self, value: Any
     ) -> ProtectedFrame: ...
     def groupby(
-        self, by: Labels | pd.Grouper, *, freq: str | None = None
+        self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -313,14 +314,16 @@ class ProtectedMethods:
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
@@ -388,7 +391,8 @@ class ProtectedMethods:
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        margins: bool = False, margins_name: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
@@ -590,9 +594,9 @@ class ProtectedMethods:
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
@@ -600,9 +604,9 @@ class ProtectedMethods:
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -679,9 +683,9 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Levels | None = None,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -697,9 +701,9 @@ class PlanMethods:
     def value_counts(
         self, columns: Labels, *, epsilon: Levels | None = None, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -733,9 +737,9 @@ class PlanMethods:
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Levels | None = None,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        split: Split = None, margins: bool = False, margins_name: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -777,7 +781,8 @@ class PlanMethods:
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Levels | None = None, normalize: Normalize = False,
         margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
-        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        branching: int = 2, weights: Hashable | None = None, values: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] | None = None, dropna: bool = False, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
@@ -791,8 +796,9 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -884,18 +890,18 @@ class BatchMethods:
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def histogram(
         self, column: Hashable, bins: int | Sequence[float] | None = None, *, epsilon: Rational,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -919,9 +925,9 @@ class BatchMethods:
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
@@ -929,9 +935,9 @@ class BatchMethods:
     def value_counts(
         self, columns: Labels, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
         dropna: bool = False, constraint: Constraint | None = None, branching: int = 2,
-        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, freq: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -989,7 +995,8 @@ class BatchMethods:
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        margins: bool = False, margins_name: str | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
@@ -1063,7 +1070,8 @@ class BatchMethods:
     def crosstab(
         self, index: Labels, columns: Labels, *, epsilon: Rational, normalize: Normalize = False,
         margins: bool = False, margins_name: str | None = None, constraint: Constraint | None = None,
-        branching: int = 2, weights: Hashable | None = None, delta: Rational = 0,
+        branching: int = 2, weights: Hashable | None = None, values: Labels | None = None,
+        aggfunc: Aggregate | Sequence[Aggregate] | None = None, dropna: bool = False, delta: Rational = 0,
         mechanism: MechanismName = 'geometric', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
@@ -1094,14 +1102,16 @@ class BatchMethods:
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
@@ -1193,6 +1203,22 @@ class GroupMethods:
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
+    @overload
+    def size(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def size(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def sum(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
         weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
@@ -1239,28 +1265,37 @@ class GroupMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        self, /, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        rng: RandomState = None, release_id: str | None = None,
+        **named: tuple[Hashable, Aggregate | Literal['size']]
     ) -> pd.DataFrame: ...
     @overload
     def value_counts(
         self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        dropna: bool = False, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def value_counts(
         self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
-        dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        dropna: bool = False, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def mode(
@@ -1278,6 +1313,258 @@ class GroupMethods:
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def min(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def max(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+
+class SeriesGroupMethods:
+    @overload
+    def count(
+        self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def count(
+        self, *, epsilon: Rational, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def size(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def size(
+        self, *, epsilon: Rational, delta: Rational = 0, mechanism: MechanismName = 'geometric',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def sum(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def mean(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def var(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def std(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def proportion(
+        self, column: Hashable = None, value: Any = True, *, epsilon: Rational,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def describe(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def agg(
+        self, /, func: Aggregate, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None,
+        **named: tuple[Hashable, Aggregate | Literal['size']]
+    ) -> pd.Series[Any]: ...
+    @overload
+    def agg(
+        self, /, func: Sequence[Aggregate], columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None,
+        **named: tuple[Hashable, Aggregate | Literal['size']]
+    ) -> pd.DataFrame: ...
+    @overload
+    def agg(
+        self, /, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None,
+        **named: tuple[Hashable, Aggregate | Literal['size']]
+    ) -> pd.DataFrame: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def value_counts(
+        self, columns: Labels | None = None, *, epsilon: Rational, normalize: bool = False, sort: bool = True,
+        dropna: bool = False, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def nunique(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def nunique(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
+        rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def mode(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def mode(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: SelectionName = 'permute_and_flip', noise: SelectionNoise | None = None,
+        calibration: SelectionCalibration | None = None, releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def quantile(
+        self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
+        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def median(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def min(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def min(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    @overload
+    def max(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.Series[Any]: ...
+    @overload
+    def max(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
 
@@ -1342,7 +1629,7 @@ class GroupPlanMethods:
         level: float = 0.95
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels | None = None,
+        self, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Levels | None = None,
         split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
         p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Boundings = 'project',
@@ -1352,9 +1639,17 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def value_counts(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, normalize: bool = False,
-        sort: bool = True, dropna: bool = False, delta: Rational = 0, mechanism: MechanismName = 'geometric',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        sort: bool = True, dropna: bool = False, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
+        rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
+        level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def nunique(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'geometric', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -1366,6 +1661,16 @@ class GroupPlanMethods:
         rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def min(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
         delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
         rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95

@@ -417,7 +417,8 @@ def test_accessor_equals_function(survey, schema, name, arguments, options, monk
 @pytest.mark.parametrize("method", VERBS_BY_GROUP)
 def test_groups_are_told_by_the_same_words(method):
     _, *parameters = inspect.signature(getattr(releases.GroupBy, method)).parameters
-    whole = list(inspect.signature(getattr(releases, method)).parameters)
+    parameters = [name for name in parameters if name != "named"]  # named aggregations are of groups alone
+    whole = list(inspect.signature(getattr(releases, {"size": "count"}.get(method, method))).parameters)
     assert [name for name in parameters if name in whole] == [name for name in whole if name in parameters]
     assert set(parameters) <= set(whole)
 

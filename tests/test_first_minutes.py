@@ -503,24 +503,21 @@ def needs(name: str) -> set[str]:
     } - {"self"}
 
 
-MONTHS = 'private.dp.groupby("when", freq="M").count(epsilon=0.1)'
 OF_PANDAS = [
-    ("private.dp.value_counts('when', freq='M', epsilon=1)", ArgumentError, MONTHS),
-    ("private.dp.histogram('when', freq='M', epsilon=1)", ArgumentError, MONTHS),
     (
-        "private.dp.pivot_table('age', index='region', columns='health', margins=True, epsilon=1)",
+        "private.dp.value_counts('age', bins=3, epsilon=1)",
         ArgumentError,
-        'private.dp.crosstab("region", "health", margins=True, epsilon=0.1)',
+        'private.dp.histogram("age", bins=10, epsilon=0.1)',
     ),
     (
-        "private.dp.crosstab('region', 'health', dropna=True, epsilon=1)",
+        "private.dp.groupby('region', as_index=False)",
         ArgumentError,
-        'private.dropna("region").dp.crosstab("region", "health", epsilon=0.1)',
+        'private.dp.groupby("region").mean("age", epsilon=0.1).reset_index()',
     ),
     (
-        "private.dp.groupby('region', dropna=True)",
+        "private.dp.pivot_table('age', index='region', columns='health', dropna=True, epsilon=1)",
         ArgumentError,
-        'private.dropna("region").dp.groupby("region").count(epsilon=0.1)',
+        'private.dropna("region").dp.pivot_table("age", index="region", columns="health", epsilon=0.1)',
     ),
     ("private['when'].dt.to_period('M')", UnknownNameError, 'private.cut("when", freq="M")'),
     ("private['when'].dt.month_name()", UnknownNameError, 'private.cut("when", freq="M")'),

@@ -896,3 +896,66 @@ def test_releases_of_different_requests_are_not_combined():
             combine(pair, within=0)
     assert private.dp.query("y <= 15").dp.mean("x", epsilon=1).dp.metadata.filters == ["y <= 15"]
     assert "mean of x where (y <= 15)" in private.dp.budget.entries["release"].tolist()
+
+
+# ---------------------------------------------------------------- shares per row, column and group
+
+SHARED = Domain(
+    (
+        Column("g", "category", categories=("a", "b")),
+        Column("v", "category", categories=("no", "yes")),
+        Column("w", "float", lower=0.5, upper=3),
+    )
+)
+
+
+def survey(size, seed, weights=(1.0, 2.0)):
+    """A sample of a population where a quarter of "a" and a half of "b" say yes."""
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame({"g": draw.choice(["a", "b"], size, p=[0.3, 0.7])})
+    yes = draw.random(size) < frame["g"].map({"a": 0.25, "b": 0.5})
+    frame["v"] = np.where(yes, "yes", "no")
+    frame["w"] = draw.choice(weights, size)
+    return pdprivacy.protect(frame, SHARED, epsilon=1000)
+
+
+TRUE = {("a", "no"): 0.75, ("a", "yes"): 0.25, ("b", "no"): 0.5, ("b", "yes"): 0.5}
+
+
+@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize("by", ["index", "columns", "groups"])
+def test_shares_of_each_row_have_intervals_for_the_population(weights, by):
+    """They cover in 300 samples as often as stated, for the rows of a table, its columns, and groups."""
+    covered = []
+    for seed in range(300):
+        dp = survey(400, seed).dp
+        words = {"epsilon": 5, "rng": seed, "weights": weights}
+        if by == "groups":
+            shares = dp.groupby("g").value_counts("v", normalize=True, sort=False, **words)
+        else:
+            sides = ("g", "v") if by == "index" else ("v", "g")
+            shares = dp.crosstab(*sides, normalize=by, **words)
+        counts = {} if weights else {"rows": dp.groupby("g").count(epsilon=50, rng=seed)}
+        if weights and by == "groups":
+            counts = {"rows": dp.groupby("g").count(epsilon=50, rng=seed) * 0.9}  # (1 + 2)^2 / (2 (1 + 4))
+        ends = combine(shares, **counts)
+        if by == "columns":
+            ends.index = ends.index.swaplevel()
+        covered.append([ends["lower"][key] <= TRUE[key] <= ends["upper"][key] for key in TRUE])
+    share = np.mean(covered, axis=0)
+    assert share.min() > 0.95 - Z * (0.05 * 0.95 / 300) ** 0.5
+    assert share.max() < 1 or weights
+
+
+def test_the_variance_of_shares_of_a_row_is_that_of_its_rows():
+    dp = survey(400, 1).dp
+    shares = dp.crosstab("g", "v", normalize="index", margins=True, epsilon=100, rng=1)
+    combined = combine(shares, rows=pd.Series([120, 280, 400], index=["a", "b", "All"]))
+    flat = shares.stack()
+    noise = np.ravel(shares.dp.metadata.error_of_each("standard_error", shares.shape)) ** 2
+    rows = np.repeat([120, 280, 400], 2)
+    np.testing.assert_allclose(combined["variance"], flat * (1 - flat) / rows + noise)
+    with pytest.raises(ParameterError, match="shares of each row"):
+        combine(dp.crosstab("g", "v", normalize="index", epsilon=1))
+    with pytest.raises(ParameterError, match="one per label"):
+        combine(shares, rows=pd.Series([1, 2], index=["x", "y"]))

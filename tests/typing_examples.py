@@ -16,7 +16,7 @@ from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.privacy import Confidential
 from pdprivacy.protection import ProtectedColumn
 from pdprivacy.releases.batches import Batch, Pending, ReleasePlan
-from pdprivacy.releases.grouped import GroupBy
+from pdprivacy.releases.grouped import GroupBy, SeriesGroupBy
 from pdprivacy.timeline import Timeline
 
 domain = Domain(
@@ -94,7 +94,9 @@ assert_type(groups, GroupBy)
 assert_type(groups.count(epsilon=1), "pd.Series[Any]")
 assert_type(groups.count(epsilon=1, releases=2), pd.DataFrame)
 assert_type(groups.mean("age", epsilon=1), pd.DataFrame)
-assert_type(groups["age"].var(epsilon=1), pd.DataFrame)
+assert_type(groups["age"], SeriesGroupBy)
+assert_type(groups["age"].var(epsilon=1), "pd.Series[Any]")
+assert_type(groups[["age"]].var(epsilon=1), pd.DataFrame)
 assert_type(groups.agg(["mean", "std"], epsilon=1), pd.DataFrame)
 assert_type(groups.quantile("age", 0.25, epsilon=1), pd.DataFrame)
 assert_type(groups.mode("ill", epsilon=1), pd.DataFrame)

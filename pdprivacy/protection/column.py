@@ -238,7 +238,8 @@ def check_constants(hint: str, *given: object) -> None:
         elif type(value) not in (*_PLAIN, range):
             raise ParameterError(
                 f"A protected frame takes plain Python values alone as constants (got {kind(value)}).",
-                f'{hint}; of a number x, float(x); of an array, array.tolist(); of a date, "2020-01-31".',
+                f"{hint}; of a released number x, x.item(); of an array, array.tolist(); of a date, "
+                '"2020-01-31".',
             )
 
 
@@ -371,7 +372,7 @@ class ProtectedColumn(Opaque):
         if type(value) not in _PLAIN:
             raise ParameterError(
                 f"a protected column is combined with plain Python values alone (got {kind(value)}).",
-                'a constant such as 18 or "2020-01-31"; of a released number x, float(x).',
+                'a constant such as 18 or "2020-01-31"; of a released number x, x.item().',
             )
         if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
             return ast.UnaryOp(ast.USub(), ast.Constant(-value))

@@ -526,13 +526,28 @@ def transformed(protected: Protected, transform: Transform, condition: str | Non
 
     ``condition``: in the words of the user, where it only leaves records out.
     """
-    scope = protected.scope if transform.keep is None else protected.scope.of_subset()
-    step = Step(transform.text, condition=condition, made=frozenset(transform.columns))
-    facts = replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
+    facts = _facts_after(protected, transform, condition)
     if protected.source is not None:
         return replace(facts, records=_transformed_source(protected.source, transform))
     facts = replace(facts, records=transform.assigned(protected.snapshot))
     return facts if transform.keep is None else _selected_records(facts, transform.keep(protected.snapshot))
+
+
+def with_step(protected: Protected, transform: Transform) -> Protected:
+    """The facts of a release that reads the records after a transform, which is made when it reads."""
+    facts, earlier = _facts_after(protected, transform), protected.derived
+
+    def derived(facts: Protected) -> Protected:
+        return transformed(facts if earlier is None else earlier(facts), transform)
+
+    return replace(facts, derived=derived)
+
+
+def _facts_after(protected: Protected, transform: Transform, condition: str | None = None) -> Protected:
+    """The facts after a transform, with the records before it."""
+    scope = protected.scope if transform.keep is None else protected.scope.of_subset()
+    step = Step(transform.text, condition=condition, made=frozenset(transform.columns))
+    return replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
 
 
 def _selected_records(facts: Protected, mask: Mask) -> Protected:

@@ -102,9 +102,10 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     bounding = request.bounding if errors.before is None else PROJECT
     if bounding is not None:
         bounds = _bounds(errors, shape)
+        sums = (call.margins and call.statistic == "crosstab") or call.normalize
         if call.linear:
             error["note"] = LINEARLY
-        elif call.margins or call.normalize or call.constraint not in (None, "psd"):
+        elif sums or call.constraint not in (None, "psd"):
             error["note"] = SUMS
     if errors.before is not None:
         before = [labels.to_pandas(dated(result.before, timelines)) for result in results]
@@ -238,7 +239,7 @@ def _value_bounds(call: Call, results: Sequence[Result], shape: tuple[int, ...])
     lower, upper = [np.atleast_1d(np.asarray(end, np.float64)) for end in results[0].ends]
     if call.by:
         # a pivot table repeats each column of values for every label of the column keys
-        repeats = shape[1] // (len(lower) * len(results))
+        repeats = shape[1] // (len(lower) * len(results)) if len(shape) > 1 else 1
         lower, upper = (np.tile(np.repeat(end, repeats), len(results)) for end in (lower, upper))
     elif len(results) > 1:
         lower, upper = lower[:, np.newaxis], upper[:, np.newaxis]
@@ -300,6 +301,8 @@ def dated(values: Floats, timelines: Sequence[Timeline]) -> Any:
     """Return numbers as dates, one timeline per number or column; without timelines, as they are."""
     if not timelines:
         return values
+    if np.ndim(values) == 1 and len(timelines) == 1:  # one column, of groups perhaps
+        return _dates(values, timelines[0], timelines)
     pairs = zip(np.transpose(values), timelines, strict=True)
     columns = [_dates(numbers, timeline, timelines) for numbers, timeline in pairs]
     return columns if np.ndim(values) > 1 else columns[0].append(columns[1:])

@@ -134,6 +134,10 @@ class MethodCall:
         bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         (_, first), *named = bound.arguments.items()
+        for parameter in bound.signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:  # each by its own name
+                named = [pair for pair in named if pair[0] != parameter.name]
+                named += bound.arguments[parameter.name].items()
         if isinstance(first, Protected):
             return dict(named)
         return {**dict(named), "by": [key.name for key in first.keys], "selected": first.selected}

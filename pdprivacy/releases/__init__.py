@@ -25,7 +25,7 @@ MODULES = {
     "data_quality": ("quality",),
     "disclosure_risk": ("Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "risk_curve"),
     "equivalence_classes": ("Anonymity", "anonymity"),
-    "grouped": ("GroupBy", "groupby"),
+    "grouped": ("GroupBy", "SeriesGroupBy", "groupby"),
     "histograms": ("count", "histogram", "nunique", "value_counts"),
     "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "omission": ("compare_sampling", "compare_suppression"),

@@ -235,8 +235,9 @@ def choose_epsilon(
 
     ``by``, ``sensitive``: by default the columns with these roles, as in `dr_ha`.
     The search covers 0.001 to 100 (0.999 for the classic calibration), to six digits; the result is inf where
-    the risk is that low even without noise. The risk of a table with mixed cells may fall and rise again: the
-    largest epsilon counts. The search starts from 51 numbers, so a dip between two of them may be missed.
+    the risk is that low even without noise, so that any epsilon will do. The risk of a table with mixed cells
+    may fall and rise again: the largest epsilon counts. The search starts from 51 numbers, so a dip between
+    two of them may be missed.
 
     The choice depends on the confidential table, so the number itself tells something of it: publish
     a rounded one, and take this for guidance. ``progress``: whether to show bars, which need tqdm (None: in

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
 
+import numpy as np
 import pandas as pd
 
 from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import OpaqueFrameError, ParameterError, short_traceback, short_tracebacks
+from pdprivacy.errors import (
+    ArgumentError,
+    OpaqueFrameError,
+    ParameterError,
+    short_traceback,
+    short_tracebacks,
+)
 from pdprivacy.examples import GROUPS, Example, calls
-from pdprivacy.expressions import Transform, cut
 from pdprivacy.hints import unknown, with_hints
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
 from pdprivacy.protection.frame import transformed
 from pdprivacy.release.execute import executed
 from pdprivacy.release.publish import release_of
+from pdprivacy.release.results import Result
 from pdprivacy.release.spec import (
     AnswerLabels,
     Call,
@@ -34,8 +43,9 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.releases.derivations import PERIODS, complete_records, periods
 from pdprivacy.releases.histograms import labels_counted
-from pdprivacy.releases.moments import Aggregates, asked_of, moments_of, risk_of_groups, weighted
+from pdprivacy.releases.moments import Aggregates, asked_of, kinds_asked, moments_of, risk_of_groups, weighted
 from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.releases.selection import (
     QuantileOptions,
@@ -49,17 +59,19 @@ from pdprivacy.releases.selection import (
 )
 from pdprivacy.releases.tables import cells_of, noise_of_cells, whole_counts
 from pdprivacy.request import PROJECT, Options
-from pdprivacy.statistic import Moments, Statistic, indicator, quantity
+from pdprivacy.statistic import Distinct, Moments, Statistic, indicator, quantity
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
-    from pdprivacy.signatures import GroupMethods
+    from pdprivacy.signatures import GroupMethods, SeriesGroupMethods
 else:
-    GroupMethods = object
+    GroupMethods = SeriesGroupMethods = object
 
+
+NAMED = Example('private.dp.groupby("region").agg(mean_age=("age", "mean"), epsilon=0.1)')
+"""A named aggregation."""
 
 _GROUPS = 'private.dp.groupby("region")'
-_PERIODS = Example('private.dp.groupby("when", freq="M")')
 
 
 @short_tracebacks
@@ -71,7 +83,7 @@ class DeclaredGroups:
     keys: tuple[Column, ...]
     selected: Labels | None = None
 
-    def __getitem__(self, columns: Labels) -> Self:
+    def __getitem__(self, columns: Any) -> Any:
         """The same groups, for these columns: ``groupby("region")["age"].mean(...)``."""
         columns_of(self._protected, [None] if columns is None else columns, "groupby")
         return replace(self, selected=columns)
@@ -109,6 +121,11 @@ class DeclaredGroups:
     def _columns_to_release(self, columns: Labels | None) -> Labels | None:
         return self.selected if columns is None else columns
 
+    def _as_series(self, columns: Labels | None) -> bool:
+        """Whether a release is of one column that was selected by its label, and returned as a Series."""
+        selected = self.selected
+        return columns is None and selected is not None and not isinstance(selected, list | pd.Index)
+
 
 @short_tracebacks
 @dataclass(frozen=True, repr=False)
@@ -126,8 +143,36 @@ class GroupBy(DeclaredGroups, GroupMethods):
                 raise AttributeError(f"'GroupBy' has no attribute {name!r}")
             raise unknown("GroupBy", name, tuple(VERBS_BY_GROUP), _GROUPS)
 
+    @overload
+    def __getitem__(self, columns: list[Any] | pd.Index[Any]) -> GroupBy: ...
+    @overload
+    def __getitem__(self, columns: Hashable) -> SeriesGroupBy: ...
+    def __getitem__(self, columns: Any) -> Any:
+        """The same groups, for a list of columns, or for one column, whose releases are Series."""
+        chosen = super().__getitem__(columns)
+        if chosen._as_series(None):
+            return SeriesGroupBy(self._protected, self.keys, columns)
+        return GroupBy(self._protected, self.keys, columns)
+
     def __repr__(self) -> str:
         return f"GroupBy({', '.join(repr(key.name) for key in self.keys)}): {', '.join(VERBS_BY_GROUP)}"
+
+
+@short_tracebacks
+@dataclass(frozen=True, repr=False)
+class SeriesGroupBy(DeclaredGroups, SeriesGroupMethods):
+    """Releases of one column per declared key, ``groupby("region")["age"].mean(...)``: each is a Series."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'SeriesGroupBy' has no attribute {name!r}")
+            raise unknown("SeriesGroupBy", name, tuple(VERBS_BY_GROUP), _GROUPS)
+
+    def __repr__(self) -> str:
+        keys = ", ".join(repr(key.name) for key in self.keys)
+        return f"SeriesGroupBy({self.selected!r} by {keys}): {', '.join(VERBS_BY_GROUP)}"
 
 
 @with_noise_keywords("geometric")
@@ -156,6 +201,12 @@ def count(
     labels = AnswerLabels(cell_index(groups.keys, "groupby"), name="count")
     risk_of = CountRisk.of(groups._protected, call, groups.keys, statistic)
     return release_of(groups._protected, call, statistic, labels, whole_counts, risk=risk_of)
+
+
+@with_noise_keywords("geometric")
+def size(groups: DeclaredGroups, *, epsilon: Rational, **noise: Unpack[Options]) -> Release[pd.Series[Any]]:
+    """Count the records per key, nulls included, as `DataFrameGroupBy.size`; a Series named "count"."""
+    return count(replace(groups, selected=None), epsilon=epsilon, **noise)
 
 
 @with_noise_keywords("laplace")
@@ -275,10 +326,46 @@ def describe(
     return _several(groups, call, ["count", "mean", "std"], columns, split)
 
 
+def with_named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate `agg` with named aggregations: keywords that are pairs of a column and a statistic."""
+    signature = inspect.signature(function)
+    named = inspect.Parameter(
+        "named", inspect.Parameter.VAR_KEYWORD, annotation="tuple[Hashable, Aggregate | Literal['size']]"
+    )
+
+    @functools.wraps(function)
+    def method(groups: DeclaredGroups, *args: Any, **kwargs: Any) -> Any:
+        pairs = {name: kwargs.pop(name) for name in [*kwargs] if name not in signature.parameters}
+        if not pairs:
+            return function(groups, *args, **kwargs)
+        for name, pair in pairs.items():
+            if isinstance(pair, pd.NamedAgg):
+                pairs[name] = pair = (pair.column, pair.aggfunc)
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ArgumentError(f"'agg' got an unexpected keyword argument {name!r}.", NAMED)
+        if (
+            args
+            or any(kwargs.get(name) is not None for name in ("func", "columns"))
+            or groups.selected is not None
+        ):
+            raise ParameterError("Named aggregations name their columns and statistics themselves.", NAMED)
+        return function(groups, pairs, NAMES, **kwargs)
+
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), named]
+    )
+    return method
+
+
+NAMES: Any = object()
+"""In place of the columns of `agg`: its first argument is a mapping of named aggregations."""
+
+
+@with_named
 @with_noise_keywords("laplace")
 def agg(
     groups: DeclaredGroups,
-    func: Aggregates,
+    func: Aggregates | None = None,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -291,10 +378,56 @@ def agg(
     and "std". Those of a column are computed from one set of noisy numbers, as in `private.dp.agg`.
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`.
 
+    Named aggregations, as ``agg(mean_age=("age", "mean"), n=("age", "size"), epsilon=0.1)``, take the place
+    of ``func`` and ``columns``, and name the columns of the result; "size" is the count of a column without
+    nulls.
+
     Returns a DataFrame of keys by columns if each column has one statistic, given by name; else of keys by
     columns and statistics.
     """
-    return _several(groups, Call.of("agg", epsilon, noise), func, columns, split)
+    call = Call.of("agg", epsilon, noise)
+    if columns is NAMES:
+        return _named(groups, call, cast("dict[str, tuple[Any, Any]]", func), split)
+    return _several(groups, call, func, columns, split)
+
+
+def _named(
+    groups: DeclaredGroups, call: Call, pairs: dict[str, tuple[Any, Any]], split: Split
+) -> Release[pd.DataFrame]:
+    """The release of named aggregations; ``pairs``: the column and the statistic of each name."""
+    refuse_bounds(call)
+    facts, keys = groups._protected, groups.keys
+    labels = list(dict.fromkeys(label for label, _ in pairs.values()))
+    chosen = columns_of(facts, labels, "agg", keys)
+    columns = {column.name: position for position, column in enumerate(chosen)}
+    statistics: dict[str, tuple[int, str]] = {}
+    for name, (label, kind) in pairs.items():
+        column = chosen[columns[label]]
+        if isinstance(kind, str) and kind == "size":
+            if column.nullable:
+                raise ParameterError(
+                    f"'size' counts all records, and column {label!r} has declared nulls.",
+                    f"{name}=({label!r}, 'count'), or private.dp.{groups._written()}.size(epsilon=0.1)",
+                )
+            kind = "count"
+        (statistic,) = kinds_asked(kind if isinstance(kind, str) else [kind], name)
+        if name == "count" and statistic != "count":
+            raise ParameterError(
+                "A column named 'count' holds counts.", f"mean_{label}=({label!r}, {kind!r})"
+            )
+        statistics[name] = columns[label], statistic
+    kinds = tuple(
+        tuple(dict.fromkeys(kind for own, kind in statistics.values() if own == position))
+        for position in range(len(chosen))
+    )
+    moments = moments_of(facts, chosen, kinds, split, keys, "agg")
+    positions = [moments.layout.numbers.index(pair) for pair in statistics.values()]
+
+    def in_order(result: Result) -> Result:
+        return result.arranged(lambda numbers: numbers[:, positions])
+
+    index = pd.Index([*statistics], tupleize_cols=False)
+    return _table(groups, moments, replace(call, columns=chosen), index, in_order)
 
 
 def _several(
@@ -309,6 +442,7 @@ def _several(
     if weights is not None:
         return _weighted(groups, call, columns, split, weights)
     facts, method, keys = groups._protected, call.statistic, groups.keys
+    series = groups._as_series(columns) and not isinstance(func, Mapping)
     chosen, kinds, by_name = asked_of(facts, func, groups._columns_to_release(columns), keys, method)
     statistic = moments_of(facts, chosen, kinds, split, keys, method)
     call = replace(call, columns=chosen)
@@ -317,11 +451,13 @@ def _several(
     else:
         refuse_bounds(call)
     labels = name_index(chosen)
-    if not by_name:
+    if not by_name and series:
+        labels = pd.Index(kinds[0])
+    elif not by_name:
         labels = pd.MultiIndex.from_tuples(
             [(chosen[position].name, kind) for position, kind in statistic.layout.numbers]
         )
-    return _table(groups, statistic, call, labels)
+    return _table(groups, statistic, call, labels, series=series and by_name)
 
 
 def _weighted(
@@ -335,16 +471,32 @@ def _weighted(
     refuse_shared((*chosen, weight), keys, kind)
     quantities = tuple(quantity(column, kind, centered=kind != "sum", products=True) for column in chosen)
     statistic = weighted(facts.scope, kind, quantities, weights_of(chosen, split), weight, keys)
-    return _table(groups, statistic, replace(call, columns=chosen, weights=weight), name_index(chosen))
+    call = replace(call, columns=chosen, weights=weight)
+    return _table(groups, statistic, call, name_index(chosen), series=groups._as_series(columns))
 
 
 def _table(
-    groups: DeclaredGroups, statistic: Statistic, call: Call, labels: pd.Index[Any]
-) -> Release[pd.DataFrame]:
-    """The release of a table of keys by the numbers of each group."""
+    groups: DeclaredGroups,
+    statistic: Statistic,
+    call: Call,
+    labels: pd.Index[Any],
+    transform: Callable[[Result], Result] | None = None,
+    *,
+    series: bool = False,
+) -> Release[Any]:
+    """The release of a table of keys by the numbers of each group; of its one column if ``series``."""
     call, index = replace(call, by=groups.keys), cell_index(groups.keys, "groupby")
     risk_of = risk_of_groups(groups._protected, call, statistic)
-    return release_of(groups._protected, call, statistic, AnswerLabels(index, labels), risk=risk_of)
+    if not series:
+        shape = AnswerLabels(index, labels)
+        return release_of(groups._protected, call, statistic, shape, transform, risk=risk_of)
+
+    def one_column(result: Result) -> Result:
+        column = replace(result, answer=result.answer.arranged(np.ravel))
+        return column if transform is None else transform(column)
+
+    shape = AnswerLabels(index, name=labels[0])
+    return release_of(groups._protected, call, statistic, shape, one_column, risk=risk_of)
 
 
 @with_noise_keywords("geometric")
@@ -356,19 +508,25 @@ def value_counts(
     normalize: bool = False,
     sort: bool = True,
     dropna: bool = False,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Count the records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
 
     ``normalize``: shares of the noisy total of each group. ``sort``: largest released count of each group
     first. ``dropna``: without the null labels of ``columns``. The result has every declared combination, the
-    empty ones too.
+    empty ones too. ``weights``: a column whose sums are released instead of counts, as in
+    `private.dp.value_counts`.
 
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `private.dp.value_counts`.
     """
     chosen = _columns(groups, columns, "value_counts", needed=True)
-    call = Call.of("value_counts", epsilon, noise, chosen, groups.keys)
+    _, weight = weighted_columns(
+        groups._protected, [column.name for column in (*groups.keys, *chosen)], weights, "value_counts"
+    )
+    noise = noise_of_cells(noise, weight)
+    call = Call.of("value_counts", epsilon, noise, chosen, groups.keys, weights=weight)
     return labels_counted(groups._protected, call, normalize, sort, dropna)
 
 
@@ -404,6 +562,8 @@ def mode(
     for column in chosen:
         check_cells((*keys, column), "mode")
     labels = AnswerLabels(cell_index(keys, "groupby"), name_index(chosen))
+    if groups._as_series(columns):
+        labels = AnswerLabels(labels.index, name=chosen[0].name)
     return selected(facts, "mode", chosen, choices, epsilon, dict(options), labels)
 
 
@@ -462,13 +622,68 @@ def _ranked(
 ) -> Release[pd.DataFrame]:
     """The release of numbers by their rank in each group."""
     chosen = _columns(groups, columns, statistic)
-    return ranked(groups._protected, statistic, chosen, q, epsilon, options, groups.keys)
+    series = groups._as_series(columns)
+    return ranked(groups._protected, statistic, chosen, q, epsilon, options, groups.keys, series=series)
+
+
+@of_numbers
+def min(  # noqa: A001
+    groups: DeclaredGroups,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """The smallest numbers of numeric columns per key, near a low rank, as by `private.dp.min`.
+
+    In a group with fewer records than this rank, ``attrs["dp"]["error"]["rank"]``, all numbers above its
+    records are equally likely. Returns a DataFrame of keys by columns, as `DataFrameGroupBy.min`.
+    """
+    return _ranked(groups, "min", columns, 0, epsilon, {**options, "split": split})
+
+
+@of_numbers
+def max(  # noqa: A001
+    groups: DeclaredGroups,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **options: Unpack[QuantileOptions],
+) -> Release[pd.DataFrame]:
+    """The largest numbers of numeric columns per key, near a high rank; see `min`."""
+    return _ranked(groups, "max", columns, 1, epsilon, {**options, "split": split})
+
+
+@with_noise_keywords("geometric")
+def nunique(
+    groups: DeclaredGroups,
+    columns: Labels | None = None,
+    *,
+    epsilon: Rational,
+    split: Split = None,
+    **noise: Unpack[Options],
+) -> Release[pd.DataFrame]:
+    """Count the declared labels of each column that occur in each group, without nulls.
+
+    As `DataFrameGroupBy.nunique`, for columns with declared cells. Sensitivity of all groups together: 1
+    under "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one". Returns a DataFrame of int64 (float64 unless
+    "geometric") of keys by columns.
+    """
+    chosen, keys = _columns(groups, columns, "nunique", needed=True), groups.keys
+    for column in chosen:
+        check_cells((*keys, column), "nunique")
+    statistic = Distinct(chosen, weights_of(chosen, split), groups._protected.scope, keys)
+    call, series = Call.of("nunique", epsilon, noise, chosen), groups._as_series(columns)
+    return _table(groups, statistic, call, name_index(chosen), whole_counts, series=series)
 
 
 VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
     verb.__name__: verb
     for verb in (
-        count, sum, mean, var, std, proportion, describe, agg, value_counts, mode, quantile, median,
+        count, size, sum, mean, var, std, proportion, describe, agg, value_counts, nunique, mode, quantile,
+        median, min, max,
     )
 }  # fmt: skip
 """The releases per key by name; each is a method of `GroupBy`."""
@@ -476,17 +691,24 @@ VERBS_BY_GROUP: dict[str, Callable[..., Release[Any]]] = {
 for _name, _verb in VERBS_BY_GROUP.items():
     # a pipeline keeps what it released under the name of the method
     _verb.__qualname__ = f"GroupBy.{_name}"
-    setattr(GroupBy, _name, short_traceback(with_hints(executed(_verb), _GROUPS)))
+    for _kind in (GroupBy, SeriesGroupBy):
+        setattr(_kind, _name, short_traceback(with_hints(executed(_verb), _GROUPS)))
 
 
-def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None) -> GroupBy:
+def groupby(
+    protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
+) -> GroupBy:
     """Group the records by declared keys; a statistic of all groups is charged once.
 
-    Its methods are ``count``, ``sum``, ``mean``, ``var``, ``std``, ``proportion``, ``describe``, ``agg``,
-    ``value_counts``, ``mode``, ``quantile`` and ``median``.
+    Its methods are ``count``, ``size``, ``sum``, ``mean``, ``var``, ``std``, ``proportion``, ``describe``,
+    ``agg``, ``value_counts``, ``nunique``, ``mode``, ``quantile``, ``median``, ``min`` and ``max``. Those of
+    one column, as ``groupby("region")["age"].mean(...)``, return a Series.
 
     ``freq`` ("D", "W", "M", "Q" or "Y") groups by the periods of a column of dates, as ``private.cut`` makes
     them, the empty ones too; instead, ``by`` may be a `pandas.Grouper` with ``key`` and ``freq``.
+
+    ``dropna``: without the records that have a null in a key. By default they are a group of their own where
+    nulls are declared, unlike those of pandas.
 
     Raises DeclarationError for a key without declared cells.
 
@@ -504,18 +726,13 @@ def groupby(protected: Protected, by: Labels | pd.Grouper, *, freq: str | None =
     if isinstance(by, pd.Grouper):
         grouper: Any = by
         if grouper.key is None or grouper.freq is None or freq is not None:
-            raise ParameterError("a Grouper needs 'key' and 'freq'.", _PERIODS)
+            raise ParameterError("a Grouper needs 'key' and 'freq'.", PERIODS["groupby"])
         by, freq = grouper.key, getattr(grouper.freq, "freqstr", grouper.freq)
     if freq is not None:
-        protected = transformed(protected.admitted("cut"), _in_periods(protected, by, freq))
+        protected = transformed(protected, periods(protected, by, freq, "groupby"))
     keys = columns_of(protected, by, "groupby")
+    if (step := complete_records(protected, keys, dropna)) is not None:
+        protected = transformed(protected, step)
+        keys = columns_of(protected, by, "groupby")
     check_cells(keys, "groupby")
     return GroupBy(protected, keys)
-
-
-def _in_periods(protected: Protected, by: Labels, freq: str) -> Transform:
-    """The step that makes periods of the one column of dates among the keys."""
-    dates = [key.name for key in columns_of(protected, by, "groupby") if key.timeline is not None]
-    if len(dates) != 1:
-        raise ParameterError("'freq' needs one column of dates among the keys.", _PERIODS)
-    return cut(protected.domain, dates[0], freq=freq)

@@ -32,6 +32,7 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.releases.derivations import PERIODS, in_periods
 from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
 from pdprivacy.request import Options
@@ -115,6 +116,7 @@ def value_counts(
     constraint: Constraint | None = None,
     branching: int = 2,
     weights: Hashable | None = None,
+    freq: str | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Count the records per declared label, with labels of no record and, where declared, nulls.
@@ -124,6 +126,8 @@ def value_counts(
     without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
     ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
     instead of counts, with Laplace noise instead of geometric. Records without a weight are left out.
+    ``freq`` ("D", "W", "M", "Q" or "Y"): count the periods of the one column of dates among ``columns``, the
+    empty ones too, as ``private.cut`` makes them; ``sort=False`` keeps their order in time.
 
     Returns a Series named "count" or "proportion". Sensitivity of all counts together: 1 under
     "add_remove"; 2 (l1), sqrt 2 (l2) under "replace_one"; for sums of weights, that many times
@@ -141,6 +145,7 @@ def value_counts(
     True     49
     Name: count, dtype: int64
     """
+    protected = in_periods(protected, columns, freq, "value_counts")
     chosen, weight = weighted_columns(protected, columns, weights, "value_counts")
     noise = noise_of_cells(noise, weight)
     call = Call.of("value_counts", epsilon, noise, chosen, constraint=constraint, weights=weight)
@@ -217,6 +222,7 @@ def histogram(
     *,
     epsilon: Rational,
     weights: Hashable | None = None,
+    freq: str | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.Series[Any]]:
     """Count the records per bin of a numeric column: half-open bins, the last closed, as `numpy.histogram`.
@@ -226,6 +232,9 @@ def histogram(
     never take them from the data.
 
     ``weights``: a column whose sums are released instead of counts, as in `value_counts`.
+
+    ``freq`` ("D", "W", "M", "Q" or "Y"), instead of ``bins``: count the periods of a column of dates in their
+    order, the empty ones too, as ``private.cut`` makes them.
 
     Returns a Series named "count" with a null bin where nulls are declared.
 
@@ -240,9 +249,17 @@ def histogram(
     [80, 120]      0
     Name: count, dtype: int64
     """
+    if freq is not None and bins is not None:
+        raise ParameterError("'freq' takes the place of 'bins'; give one or the other.", PERIODS["histogram"])
+    protected = in_periods(protected, column, freq, "histogram")
     chosen, weight = weighted_columns(protected, column, weights, "histogram")
     if len(chosen) != 1:
         raise ParameterError("'histogram' takes one column; use crosstab or value_counts for several.")
+    if freq is not None:
+        call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
+        cells = cells_of(protected.scope, chosen, "histogram", weight)
+        periods = AnswerLabels(cell_index(chosen, "histogram"), name="count")
+        return release_of(protected, call, cells, periods, whole_counts)
     edges = _edges(chosen[0], bins)
     call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
     binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import releases
+from pdprivacy.checks import flag
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.examples import EXAMPLES, Example
@@ -34,6 +36,7 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.releases.margins import below, margin_label, with_all, with_margins_of_groups
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
     PIECES,
@@ -438,6 +441,8 @@ def pivot_table(
     *,
     epsilon: Rational,
     split: Split = None,
+    margins: bool = False,
+    margins_name: str | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """Release a statistic per declared cell of ``index`` by ``columns``, as `pandas.pivot_table`.
@@ -451,6 +456,10 @@ def pivot_table(
     index, columns : the keys of the rows, at least one, and the keys of the columns.
     aggfunc : "count", "sum", "mean", "var" or "std", or a list of them, as in `agg`.
     split : weights by column of values for sharing ``epsilon``; equal by default.
+    margins : whether to add the statistics of each row, each column and all records, under ``margins_name``
+        (by default "All", which is no declared label). They are made of the sums of the noisy numbers of the
+        cells, at no further cost, and have the noise of all these cells: a `groupby` by the rows alone has
+        less. Not with a ``bounding`` that biases, as biases add up.
 
     Returns a DataFrame. Its column labels are those of ``columns``, below each of the values if ``values`` is
     a list, and below each statistic if ``aggfunc`` is a list.
@@ -479,22 +488,37 @@ def pivot_table(
     keys = (*rows, *tops)
     if len({key.name for key in keys}) < len(keys):
         raise ParameterError("'index' and 'columns' share a column.")
-    aggregates = kinds_asked(aggfunc, "aggfunc")
+    aggregates, name = kinds_asked(aggfunc, "aggfunc"), margin_label(margins_name)
     chosen = columns_of(protected, values, "pivot_table", keys)
     call = Call.of(aggregates[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
-    if not isinstance(aggfunc, str) or tops:
+    call = replace(call, margins=flag(margins, "margins"))
+    if not isinstance(aggfunc, str) or tops or margins:
         refuse_bounds(call)
+    if margins and call.request.bounding is not None:
+        raise ParameterError(
+            "'margins' are sums over cells, in which the biases of bounded numbers add up.",
+            "leave bounding or margins out.",
+        )
     statistic = moments_of(protected, chosen, (aggregates,) * len(chosen), split, keys, "pivot_table")
     left = cell_index(rows, "groupby")
     listed = not tops or values is None or isinstance(values, list | pd.Index)
-    top = _top_index(None if isinstance(aggfunc, str) else aggregates, chosen if listed else None, tops)
+    heads = [] if isinstance(aggfunc, str) else [pd.Index(aggregates)]
+    heads += [name_index(chosen)] if listed else []
+    top, shape = _top_index(heads, tops), (len(left), math.prod(key.cells("groupby") for key in tops))
+    if margins:
+        left = with_all(left, name)
+        top = below(heads, with_all(cell_index(tops, "groupby"), name)) if tops else top
 
     def table(numbers: Floats) -> Floats:
         cells = numbers.reshape(len(left), -1, len(chosen), len(aggregates))
         return cells.transpose(0, 3, 2, 1).reshape(len(left), -1)
 
+    def arranged(result: Result) -> Result:
+        if margins:
+            result = with_margins_of_groups(result, statistic, shape, columns=bool(tops))
+        return result.arranged(table)
+
     labels, risk_of = AnswerLabels(left, top), risk_of_groups(protected, call, statistic)
-    arranged = partial(Result.arranged, arrange=table)
     return release_of(protected, call, statistic, labels, arranged, risk=risk_of)
 
 
@@ -511,13 +535,9 @@ def risk_of_groups(protected: Protected, call: Call, statistic: Statistic) -> Ri
     return CountRisk.of(protected, call, call.by, statistic, counts)
 
 
-def _top_index(
-    kinds: Sequence[str] | None, values: Sequence[Column] | None, keys: Sequence[Column]
-) -> pd.Index[Any]:
-    """Return the column labels of a pivot table: levels of its statistics, values and keys, if given."""
-    levels: list[pd.Index[Any]] = [] if kinds is None else [pd.Index(kinds)]
-    levels += [] if values is None else [name_index(values)]
-    levels += [cell_index([key], "groupby") for key in keys]
+def _top_index(heads: Sequence[pd.Index[Any]], keys: Sequence[Column]) -> pd.Index[Any]:
+    """Return the column labels of a pivot table: levels of its statistics and values, if given, and keys."""
+    levels = [*heads, *(cell_index([key], "groupby") for key in keys)]
     if len(levels) == 1:
         return levels[0]
     return pd.MultiIndex.from_product(levels)

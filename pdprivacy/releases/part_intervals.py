@@ -20,7 +20,8 @@ from pdprivacy.domain import Column
 from pdprivacy.metadata import Metadata
 from pdprivacy.release.noisy_parts import Parts
 from pdprivacy.releases.covariances import correlations_of
-from pdprivacy.releases.tables import AXES, KEPT, SUMS_AT, with_sums
+from pdprivacy.releases.margins import summed
+from pdprivacy.releases.tables import AXES, KEPT, SUMS_AT
 from pdprivacy.statistic import (
     PIECES,
     Answer,
@@ -161,7 +162,7 @@ def _shares(facts: Metadata, parts: Parts, noisy: list[Noisy], _: tuple[int, ...
         return _shares_of_total(part, cells, max(total, 1))
     size, kept = np.ones(cells.shape), KEPT[way] if facts.margins else np.s_[...]
     if facts.margins:
-        cells, size = with_sums(cells), with_sums(size)
+        cells, size = summed(cells), summed(size)
         whole, members = cells[SUMS_AT[way]], size[SUMS_AT[way]]
     else:
         axis = AXES[way]

@@ -29,7 +29,9 @@ def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..
     """Return the method with the name and the signature of the release, and with its own keywords."""
     signature, own = inspect.signature(verb), dict(inspect.signature(method).parameters)
     parameters = [
-        own.pop(name, parameter) for name, parameter in signature.parameters.items() if name not in DRAWN
+        own.pop(name, parameter)
+        for name, parameter in signature.parameters.items()
+        if name not in DRAWN and parameter.kind is not parameter.VAR_KEYWORD
     ]
     added = [parameter for parameter in own.values() if parameter.kind is parameter.KEYWORD_ONLY]
     method.__name__ = method.__qualname__ = verb.__name__

@@ -45,7 +45,7 @@ from pdprivacy.request import PROJECT, BoundingName
 from pdprivacy.show.view import View
 from pdprivacy.statistic import GroupedSums, Quantity, Read
 from pdprivacy.timeline import times
-from pdprivacy.types import Integers
+from pdprivacy.types import Integers, Labels
 
 if TYPE_CHECKING:
     from pdprivacy.signatures import GroupPlanMethods
@@ -348,6 +348,9 @@ class GroupPlans(DeclaredGroups, GroupPlanMethods):
     >>> plan["plus_minus"].round(2).tolist()
     [1.44, 1.44, 0.72, 0.72]
     """
+
+    def _as_series(self, columns: Labels | None) -> bool:  # noqa: ARG002
+        return False  # a plan is a frame
 
     def _count(self) -> str:
         return f"private.dp.plan.{self._written()}.count(epsilon=[0.1, 1], rows=1000)"

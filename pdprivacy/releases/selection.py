@@ -310,10 +310,13 @@ def ranked(
     epsilon: Rational,
     options: dict[str, Any],
     keys: tuple[Column, ...] = (),
+    *,
+    series: bool = False,
 ) -> Release[Any]:
     """Return the release of numbers by their rank in each column, per group if ``keys`` are given.
 
     ``options``: the keywords of the method, `QuantileOptions` and ``split``, and the column of ``weights``.
+    ``series``: whether the one column of a release per group is returned as a Series.
     """
     weighing: Column | None = options.get("weights")
     shares, named, several = _shares_asked(q)
@@ -342,7 +345,7 @@ def ranked(
     if keys and several:
         pairs = [(*(key if len(keys) > 1 else (key,)), label) for key in index for label in named]
         index = pd.MultiIndex.from_tuples(pairs, names=[*index.names, None])
-    labels = AnswerLabels(index, names)
+    labels = AnswerLabels(index, name=names[0]) if series else AnswerLabels(index, names)
     if not keys and not several:
         labels = AnswerLabels(names, name=named[0] if statistic == "quantile" else None)
     return selected(protected, statistic, chosen, choices, epsilon, options, labels)
@@ -373,13 +376,14 @@ def median(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select medians of numeric columns: the `quantile` of 1/2, with its error and its candidates.
 
     The sensitivity of the rank is 1/2 under "add_remove" and 1 under "replace_one". Returns a Series labelled
-    by column, as `DataFrame.median`. ``interval`` as in `quantile`.
+    by column, as `DataFrame.median`. ``weights`` and ``interval`` as in `quantile`.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> age = pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})
@@ -387,8 +391,8 @@ def median(
     >>> int(private.dp.median("age", epsilon=1)["age"])
     40
     """
-    chosen = columns_of(protected, columns, "median")
-    words = {**options, "split": split, "interval": interval}
+    chosen, weighing = weighted_columns(protected, columns, weights, "median")
+    words = {**options, "split": split, "weights": weighing, "interval": interval}
     return ranked(protected, "median", chosen, Fraction(1, 2), epsilon, words)
 
 

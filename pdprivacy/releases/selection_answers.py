@@ -151,7 +151,8 @@ def _values(
     choices, chosen = [choice for choice, _ in pairs], [_chosen(*pair) for pair in pairs]
     scores = [choice for choice in choices if isinstance(choice, LabelScores)]
     if not scores:  # the quantiles of a column one after the other, each for all groups
-        numbers = np.array(chosen, dtype=np.float64).reshape(labels.shape[-1], -1, choices[0].groups)
+        columns = 1 if choices[0].keys and labels.columns is None else labels.shape[-1]
+        numbers = np.array(chosen, dtype=np.float64).reshape(columns, -1, choices[0].groups)
         return numbers.transpose(2, 1, 0).reshape(labels.shape)
     if labels.columns is None:
         return _array_of([label for own in chosen for label in own], scores)

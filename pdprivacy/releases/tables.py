@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack, get_args
@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import postprocess
-from pdprivacy.checks import flag, instance, one_of, whole
+from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.domain import Column
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.examples import EXAMPLES
+from pdprivacy.examples import EXAMPLES, Example
 from pdprivacy.linear import LinearConstraint
 from pdprivacy.privacy import Rational
 from pdprivacy.protection import Protected
+from pdprivacy.protection.frame import with_step
 from pdprivacy.release.publish import release_of
 from pdprivacy.release.results import Errors, Result
 from pdprivacy.release.spec import (
@@ -27,10 +28,14 @@ from pdprivacy.release.spec import (
     Release,
     cell_index,
     check_cells,
+    columns_of,
     weighted_columns,
     with_noise_keywords,
 )
 from pdprivacy.releases.consistency import linearly
+from pdprivacy.releases.derivations import complete_records
+from pdprivacy.releases.margins import margin_label, summed, with_all
+from pdprivacy.releases.moments import Aggregate, pivot_table
 from pdprivacy.releases.released_risk import CountRisk
 from pdprivacy.request import Options
 from pdprivacy.statistic import (
@@ -100,6 +105,9 @@ def crosstab(
     constraint: Constraint | None = None,
     branching: int = 2,
     weights: Hashable | None = None,
+    values: Labels | None = None,
+    aggfunc: Aggregate | Sequence[Aggregate] | None = None,
+    dropna: bool = False,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """A contingency table of declared cells, the empty ones too, as `pandas.crosstab`.
@@ -140,6 +148,12 @@ def crosstab(
     private, and they are not whole: the constraint "nonnegative" applies to such sums, "rescale", "simplex"
     and "all_but_one" to their shares, "hierarchy" to counts only. No disclosure risk is estimated from them.
 
+    ``values`` and ``aggfunc``: the label of a numeric column and a statistic, such as "mean", for the table
+    of `pivot_table` instead of counts, with Laplace noise instead of geometric.
+
+    ``dropna``: without the records that have a null in one of the columns. By default the table has a row
+    and a column of nulls where nulls are declared, unlike that of pandas.
+
     Returns a DataFrame. With a quasi-identifier and a sensitive column among its columns,
     ``attrs["dp"]["dr_ha"]`` holds the expected homogeneity-attack disclosure risk, estimated from released
     counts alone, or the reason why it is not known. Sensitivity as `value_counts`.
@@ -159,6 +173,13 @@ def crosstab(
     False      -1     49
     True        0     50
     """
+    sides = [columns_of(protected, side, "crosstab") for side in (index, columns)]
+    if (step := complete_records(protected, [*sides[0], *sides[1]], dropna)) is not None:
+        protected = with_step(protected, step)
+    if values is not None or aggfunc is not None:
+        given = {"normalize": normalize, "constraint": constraint, "weights": weights}
+        options = {"epsilon": epsilon, "margins": margins, "margins_name": margins_name, **noise}
+        return _cells_of_values(protected, values, index, columns, aggfunc, given, options)
     rows, weight = weighted_columns(protected, index, weights, "crosstab")
     tops, _ = weighted_columns(protected, columns, weights, "crosstab")
     if not isinstance(normalize, bool | str) or normalize not in (False, True, "all", "index", "columns"):
@@ -167,7 +188,7 @@ def crosstab(
             "normalize=True for shares of all, 'index' of each row",
         )
     flag(margins, "margins")
-    margins_name = "All" if margins_name is None else instance(margins_name, str, "margins_name")
+    margins_name = margin_label(margins_name)
     if {column.name for column in rows} & {column.name for column in tops}:
         raise ParameterError("'index' and 'columns' share a column.", EXAMPLES["crosstab"])
     axes = (*rows, *tops)
@@ -178,22 +199,47 @@ def crosstab(
     cells = cells_of(protected.scope, axes, "crosstab", weight)
     statistic, shape = constrained(cells, call, branching)
     labels = [cell_index(side, "crosstab") for side in (rows, tops)]
-    sides = tuple(map(len, labels))
+    shape_of_cells = tuple(map(len, labels))
     if margins:
         # as pandas: shares per row have no column of ones, shares per column no row of them
         without = ("columns", "index")
         labels = [
-            index if way == axis else _with_all(index, margins_name)
+            index if way == axis else with_all(index, margins_name)
             for index, axis in zip(labels, without, strict=True)
         ]
 
     def numbers(result: Result) -> Result:
-        table = result.reshaped(sides)
+        table = result.reshaped(shape_of_cells)
         table = with_margins(table, call, shape) if margins else shape(table)
         return table if way or call.linear else whole_counts(table)
 
     risk_of = CountRisk.of(protected, call, axes, statistic)
     return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
+
+
+def _cells_of_values(
+    protected: Protected,
+    values: Labels | None,
+    index: Labels,
+    columns: Labels,
+    aggfunc: Any,
+    counted: Mapping[str, Any],
+    options: dict[str, Any],
+) -> Release[pd.DataFrame]:
+    """The pivot table of a crosstab with values; ``counted``: arguments that are for counts."""
+    if values is None or aggfunc is None:
+        raise ParameterError(
+            "'values' and 'aggfunc' go together: a numeric column and a statistic of it.",
+            Example('private.dp.crosstab("region", "health", values="age", aggfunc="mean", epsilon=0.1)'),
+        )
+    for name, value in counted.items():
+        if value is not None and value is not False:
+            raise ParameterError(
+                f"{name!r} is for counts, not for {got(aggfunc)} of 'values'.", f"leave {name} out."
+            )
+    if options["mechanism"] == "geometric":
+        options["mechanism"] = "laplace"
+    return pivot_table(protected, values, index, columns, aggfunc, **options)
 
 
 # ---------------------------------------------------------------- shares, margins and constraints
@@ -262,7 +308,7 @@ def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -
     These are sums of noisy counts, and what pandas makes of them where normalized; with a constraint, sums of
     the consistent numbers that ``shape`` makes, so that they are consistent, too.
     """
-    size = with_sums(np.ones(np.shape(table.answer.values)))
+    size = summed(np.ones(np.shape(table.answer.values)))
     if call.normalize is None:
         result = _counts_with_margins(table, size)
         std = float(table.answer.standard_error)
@@ -270,14 +316,14 @@ def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -
     else:
         result = _shares_with_margins(table, call.normalize, size)
     if call.constraint is not None:
-        result = result.projected(with_sums(np.asarray(shape(table).answer.values)))
+        result = result.projected(summed(np.asarray(shape(table).answer.values)))
     return result
 
 
 def _counts_with_margins(table: Result, size: Floats) -> Result:
     """The counts with their sums, each of ``size`` cells."""
     std, tail = float(table.answer.standard_error), table.noisy[0].tail
-    whole, measured = with_sums(np.asarray(table.answer.values)), with_sums(_measured(table))
+    whole, measured = summed(np.asarray(table.answer.values)), summed(_measured(table))
 
     def interval(level: float) -> Ends:
         half = tail.half(level, np.full((*size.shape, 1), std), size[..., np.newaxis])
@@ -294,7 +340,7 @@ def _counts_with_margins(table: Result, size: Floats) -> Result:
 
 def _shares_with_margins(table: Result, normalize: str, size: Floats) -> Result:
     """The shares of counts and of their sums, each of ``size`` cells, of all, a row or a column."""
-    counts = [with_sums(np.asarray(table.answer.values)), with_sums(_measured(table))]
+    counts = [summed(np.asarray(table.answer.values)), summed(_measured(table))]
     sums = SUMS_AT[normalize]
     return _noisy_shares(table, counts, [cells[sums] for cells in counts], size, size[sums], KEPT[normalize])
 
@@ -321,29 +367,6 @@ def _errors_of_sums(sums: Errors, cells: Errors, size: Floats, std: float) -> Er
         worst_bias=worst,
         worst_rmse=with_cells(cells.worst_rmse, np.sqrt(size * std**2 + worst**2)),
     )
-
-
-def with_sums(cells: Floats) -> Floats:
-    """A table with the sums of its rows and columns."""
-    across = cells.sum(axis=1, keepdims=True)
-    return np.block([[cells, across], [cells.sum(axis=0, keepdims=True), across.sum(keepdims=True)]])
-
-
-def _with_all(index: pd.Index[Any], name: str) -> pd.Index[Any]:
-    """Return the index with the label of the sums at its end, as `pandas.crosstab` names it.
-
-    Raises ParameterError where a declared label is the same.
-    """
-    for level in range(index.nlevels):
-        if name in set(index.get_level_values(level)):
-            raise ParameterError(
-                f"'margins_name' must be no declared label of column {index.names[level]!r} (got {name!r}).",
-                f"margins_name={f'{name} of them'!r}.",
-            )
-    if isinstance(index, pd.MultiIndex):
-        last = (name, *[""] * (index.nlevels - 1))
-        return pd.MultiIndex.from_tuples([*index.tolist(), last], names=index.names)
-    return pd.Index([*index.tolist(), name], name=index.name, dtype=object, tupleize_cols=False)
 
 
 def constrained(

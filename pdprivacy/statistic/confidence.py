@@ -91,11 +91,24 @@ LAPLACE = Tail(GeneralizedNormal.of(1, 1.0))
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A noisy part: values in the unit of the statistic, and the standard deviation and law of the noise."""
+    """A noisy part: values in the unit of the statistic, and the standard deviation and law of the noise.
+
+    ``std``: one standard deviation for all values, or one each where they are sums of noisy numbers.
+    """
 
     values: Floats
-    std: float
+    std: Any
     tail: Tail = LAPLACE
+
+    @property
+    def deviation(self) -> Floats:
+        """The standard deviations as `Tail.half` takes those of single noises."""
+        return np.asarray(self.std, np.float64)[..., np.newaxis]
+
+    def by_group(self) -> Noisy:
+        """Return the part with a last axis of one group for each value."""
+        std = self.std if np.ndim(self.std) == 0 else self.deviation
+        return Noisy(self.values[:, np.newaxis], std, self.tail)
 
     @classmethod
     def of(cls, values: Floats, mechanism: Any, bounding: Bounding | None) -> Noisy:
@@ -206,7 +219,7 @@ def of_mean(
 ) -> tuple[Floats, Floats]:
     """Return the interval of a mean: that of the ratio, or the whole range where the count is all noise."""
     lower, upper = of_ratio(level, total, count, low, high, rounding=rounding)
-    hidden = count.values <= count.tail.half(level, np.array([count.std]))
+    hidden = count.values <= count.tail.half(level, count.deviation)
     return np.where(hidden, low, lower), np.where(hidden, high, upper)
 
 
@@ -296,7 +309,8 @@ def of_products(
     lowest, highest = (base + ends.sum(axis=-1) for ends in (moved.min(axis=0), moved.max(axis=0)))
     # the noise of the sums does not depend on the covariance
     of_sums = [at_b * a.std + at_a * b.std] if squares else [at_b * a.std, at_a * b.std]
-    known = np.concatenate([np.full((*rows.shape, 1), products.std), *of_sums], axis=-1)
+    of_products = np.broadcast_to(products.deviation, (*rows.shape, 1))
+    known = np.concatenate([of_products, *of_sums], axis=-1)
 
     def excess(value: Floats) -> Any:
         theta = value[..., np.newaxis]

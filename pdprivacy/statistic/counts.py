@@ -15,7 +15,17 @@ from pdprivacy import sensitivity
 from pdprivacy.domain import Column
 from pdprivacy.postprocess import Tree, hierarchy
 from pdprivacy.statistic.confidence import Ends, Noisy
-from pdprivacy.statistic.interface import ROWS, Answer, Part, Read, Scope, Statistic, part_name
+from pdprivacy.statistic.interface import (
+    ROWS,
+    Answer,
+    Part,
+    Read,
+    Scope,
+    Statistic,
+    answer_of_parts,
+    groups_of,
+    part_name,
+)
 from pdprivacy.types import Whole
 
 
@@ -179,17 +189,25 @@ class Rows(Statistic):
 
 @dataclass(frozen=True)
 class Distinct(Statistic):
-    """Number of declared labels of each column that occur, without null.
+    """Number of declared labels of each column that occur, without null, per declared group of ``keys``.
 
     A unit moves this number by at most its number of records, and by at most the number of labels.
+
+    In groups, a record more or less moves the number of its own group by 0 or 1, and a replaced record is one
+    less and one more, perhaps in another group. So the k records of a unit move no number by more than k, and
+    all numbers together by at most k, or 2 k where they are replaced: the sum of squares is at most the
+    product of the two.
     """
 
     columns: tuple[Column, ...]
     weights: tuple[Fraction, ...]
     scope: Scope
+    keys: tuple[Column, ...] = ()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
+        if self.keys:
+            return tuple(map(self._part_of_groups, self.columns, self.weights))
         largest = sensitivity.nunique(neighbors=self.scope.neighbors) * self.scope.contribution
         parts = []
         for column, weight in zip(self.columns, self.weights, strict=True):
@@ -199,10 +217,44 @@ class Distinct(Statistic):
             parts.append(Part(name, weight, moved, moved**2, unit, counts=True, lower=lower, upper=upper))
         return tuple(parts)
 
+    def _part_of_groups(self, column: Column, weight: Fraction) -> Part:
+        """The part of one column, a number per group."""
+        groups, most = groups_of(self.keys, "nunique"), len(column.labels("nunique"))
+        moved = min(self.scope.contribution, most)
+        changes = sensitivity.disjoint_groups(neighbors=self.scope.neighbors) * self.scope.contribution
+        l1 = min(changes, groups * moved)
+        return Part(
+            part_name("nunique", column),
+            weight,
+            l1,
+            l1 * moved,
+            Fraction(1),
+            groups,
+            counts=True,
+            l0=min(changes, groups),
+            lower=Fraction(0),
+            upper=Fraction(most),
+        )
+
     @property
     def reads(self) -> tuple[Read, ...]:
-        return tuple(Read("table", ((column,), "nunique")) for column in self.columns)
+        return tuple(Read("table", ((*self.keys, column), "nunique")) for column in self.columns)
+
+    def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        if not self.keys:
+            return answer_of_parts(self, noisy)
+        values = np.column_stack([part.values for part in noisy])
+        deviations = np.broadcast_to([part.std for part in noisy], values.shape)
+        return Answer(values, deviations, 0.0, *self.ends)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         tables = zip(self.columns, answers, strict=True)
+        if self.keys:
+            groups = groups_of(self.keys, "nunique")
+            return [
+                np.count_nonzero(
+                    np.reshape(table, (groups, -1))[:, : len(column.labels("nunique"))], axis=1
+                ).tolist()
+                for column, table in tables
+            ]
         return [[int(np.count_nonzero(table[: len(column.labels("nunique"))]))] for column, table in tables]

@@ -91,7 +91,7 @@ def product_interval(
     shift = shift_of(first) if len(quantities) == 1 else 0.0
 
     def groups(noisy: Noisy) -> Noisy:
-        return replace(noisy, values=noisy.values[:, np.newaxis]) if per_group else noisy
+        return noisy.by_group() if per_group else noisy
 
     factors = [
         (groups(total), q.lower - q.center, q.upper - q.center)
@@ -367,7 +367,7 @@ def _one_number(_: Quantity, number: Noisy) -> Answer:
     """Return an answer of one noisy number per group, which has the bounds of its part."""
 
     def interval(level: float) -> Ends:
-        half = number.tail.half(level, np.array([number.std]))
+        half = number.tail.half(level, number.deviation)
         return number.values - half, number.values + half
 
     return Answer(number.values, number.std, interval=interval)
@@ -529,6 +529,11 @@ class Moments(Statistic):
         return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
+        answer = self.answer_of(noisy)
+        return answer if self.offsets is None else replace(answer, interval=None)
+
+    def answer_of(self, noisy: Sequence[Noisy]) -> Answer:
+        """Return the answer with its intervals; a standard deviation of noise may be one per group."""
         answers = []
         for column, kind in self.layout.numbers:
             positions = [self.layout.places[column, piece] for piece in PIECES[kind]]
@@ -537,5 +542,4 @@ class Moments(Statistic):
                 lower, upper = self.parts[positions[0]].bounds
                 answer = replace(answer, lower=lower, upper=upper)
             answers.append(answer)
-        answer = side_by_side(answers, per_group=bool(self.keys))
-        return answer if self.offsets is None else replace(answer, interval=None)
+        return side_by_side(answers, per_group=bool(self.keys))

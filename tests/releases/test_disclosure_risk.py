@@ -113,7 +113,7 @@ def test_a_confidential_number_says_so_and_is_a_number():
     assert "1.02" not in str(refused.value)
     assert rational(round(number, 1), "epsilon") == 1
     assert json.dumps(number) == "1.02"
-    assert repr(Confidential("inf")) == "inf (confidential)"
+    assert repr(Confidential("inf")) == "inf (confidential): any epsilon will do, even without noise"
 
 
 @pytest.mark.parametrize("value", [np.float32(0.1), np.float64(0.1), 0.1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import itertools
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -9,12 +10,19 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, sensitivity
 from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import DeclarationError, OpaqueFrameError, ParameterError, TableTooLargeError
+from pdprivacy.errors import (
+    DeclarationError,
+    OpaqueFrameError,
+    ParameterError,
+    PrivacyError,
+    TableTooLargeError,
+)
 from pdprivacy.statistic import Quantile, RankGrid, Scope
 from pdprivacy.statistic.counts import Distinct
 from pdprivacy.timeline import Timeline
@@ -67,7 +75,7 @@ def same(actual, expected, tolerance=1e-2):
 
 GROUPED = {
     "std": (lambda g: g.std(NUMBERS, **EXACT), lambda g: g[NUMBERS].std()),
-    "selected": (lambda g: g["pay"].std(**EXACT), lambda g: g[["pay"]].std()),
+    "selected": (lambda g: g[["pay"]].std(**EXACT), lambda g: g[["pay"]].std()),
     "describe": (
         lambda g: g.describe(NUMBERS, **EXACT),
         lambda g: g[NUMBERS].agg(["count", "mean", "std"]),
@@ -115,6 +123,79 @@ def test_groups_are_shaped_as_those_of_pandas(private, name, keys):
     # between two records any number is a quantile, and 1e-2 of a year is not what they are apart
     tolerance = 2.5 if "quantile" in name or "median" in name else 1e-2
     same(release(private.dp.groupby(keys)), reference(FRAME.groupby(keys)), tolerance)
+
+
+ONE_COLUMN = {
+    "sum": (lambda g: g.sum(**EXACT), lambda g: g.sum()),
+    "mean": (lambda g: g.mean(**EXACT), lambda g: g.mean()),
+    "std": (lambda g: g.std(**EXACT), lambda g: g.std()),
+    "median": (lambda g: g.median(**EXACT), lambda g: g.median()),
+    "quantiles": (lambda g: g.quantile(q=[0.1, 0.9], **EXACT), lambda g: g.quantile([0.1, 0.9])),
+    "min": (lambda g: g.min(**EXACT), lambda g: g.min()),
+    "max": (lambda g: g.max(**EXACT), lambda g: g.max()),
+    "agg by name": (lambda g: g.agg("var", **EXACT), lambda g: g.agg("var")),
+    "agg of a list": (lambda g: g.agg(["sum", "mean"], **EXACT), lambda g: g.agg(["sum", "mean"])),
+    "size": (lambda g: g.size(**EXACT), lambda g: g.size()),
+}
+
+
+@pytest.mark.parametrize("keys", ["region", ["region", "ill"]], ids=str)
+@pytest.mark.parametrize("name", ONE_COLUMN)
+def test_releases_of_one_selected_column_are_those_of_a_series_of_pandas(private, name, keys):
+    release, reference = ONE_COLUMN[name]
+    released, expected = release(private.dp.groupby(keys)["pay"]), reference(FRAME.groupby(keys)["pay"])
+    assert type(released) is type(expected)
+    if name != "size":
+        assert getattr(released, "name", None) == getattr(expected, "name", None)
+    same(released, expected, 3.5 if name in ("median", "quantiles", "min", "max") else 1e-2)
+    if name not in ("median", "quantiles", "min", "max"):
+        assert len(released.dp.interval()) == len(expected)
+    assert "by region" in repr(released.dp)
+
+
+def test_one_column_in_a_list_stays_a_frame_with_the_same_numbers(private):
+    groups = private.dp.groupby("region")
+    for name in ("sum", "mean", "var", "median", "min"):
+        of_list, of_label = (getattr(groups[own], name)(epsilon=1, rng=3) for own in (["pay"], "pay"))
+        pd.testing.assert_series_equal(of_list["pay"], of_label, check_names=False)
+        errors = [released.dp.metadata.error.get("standard_error") for released in (of_list, of_label)]
+        np.testing.assert_array_equal(*(np.ravel(np.array(error, float)) for error in errors))
+    several = groups["pay"].mean(epsilon=1, releases=2, rng=3)
+    assert several.columns.names == ["release"]
+    assert len(pdprivacy.combine(several, within=0)) == 3
+    bounded = groups["pay"].sum(epsilon=1, bounding="clamp", rng=3)
+    assert bounded.dp.metadata.error["worst_case"]["bias"] is not None
+
+
+def test_dates_of_one_column_by_group_are_dates():
+    flag, within = {"metadata": {"dp": {}}}, pa.Check.in_range("1989-01-01", "1991-01-01")
+    schema = pa.DataFrameSchema(
+        {"when": pa.Column("datetime64[ns]", within, **flag), "ill": pa.Column(bool, **flag)}
+    )
+    dates = pd.date_range("1990-01-01", periods=40).as_unit("ns")
+    frame = pd.DataFrame({"when": dates, "ill": [True, False] * 20})
+    groups = pdprivacy.protect(frame, schema, epsilon=10**9).dp.groupby("ill")["when"]
+    for released in (groups.mean(**EXACT), groups.median(**EXACT), groups.max(**EXACT)):
+        assert released.dtype.kind == "M"
+        assert released.between("1989-12-01", "1990-03-01").all()
+    assert groups.mean(epsilon=1, rng=1).dp.interval()["lower"].dtype.kind == "M"
+
+
+def test_numbers_of_labels_by_group_are_those_of_pandas(private):
+    released = private.dp.groupby("region").nunique(["ill", "grade"], **EXACT)
+    pd.testing.assert_frame_equal(released, FRAME.groupby("region")[["ill", "grade"]].nunique())
+    of_one = private.dp.groupby(["region", "ill"])["grade"].nunique(**EXACT)
+    pd.testing.assert_series_equal(of_one, FRAME.groupby(["region", "ill"])["grade"].nunique())
+
+
+def test_weights_of_labels_by_group_are_sums(private):
+    released = private.dp.groupby("region").value_counts("ill", weights="pay", sort=False, **EXACT)
+    expected = FRAME.groupby(["region", "ill"])["pay"].sum()
+    np.testing.assert_allclose(released, expected, rtol=1e-3)
+    median = private.dp.median("age", weights="pay", epsilon=10**5, rng=1)
+    known = FRAME.dropna(subset="age").sort_values("age")
+    middle = known["age"][known["pay"].cumsum() >= known["pay"].sum() / 2].iloc[0]
+    assert median["age"] == pytest.approx(middle, abs=1)
 
 
 def test_groups_take_no_attribute(private):
@@ -316,7 +397,8 @@ def test_the_number_of_labels_moves_as_far_as_is_stated(neighbors, most):
 
 GROUPS = Domain(
     (
-        Column("x", "integer", True, lower=-1, upper=4),
+        Column("x", "integer", True, lower=-1, upper=4, bins=(-1, 1, 3, 4)),
+        Column("w", "integer", lower=0, upper=3),
         Column("g", "category", True, categories=("u", "v")),
         Column("s", "category", True, categories=("no", "yes")),
     )
@@ -327,6 +409,13 @@ SELECTIONS = {
     "quantiles": lambda dp: dp.groupby("g").quantile("x", [0, 0.2, 1], epsilon=1, rng=2),
     "mode": lambda dp: dp.groupby("g").mode(["s", "x"], epsilon=1, rng=2),
     "mode, exponential": lambda dp: dp.groupby("g").mode("s", epsilon=1, mechanism="exponential", rng=2),
+    "min": lambda dp: dp.groupby("g").min("x", epsilon=1, rng=2),
+    "max": lambda dp: dp.groupby("g")["x"].max(epsilon=1, rng=2),
+    "nunique": lambda dp: dp.groupby("g").nunique(["s", "x"], epsilon=1, rng=2),
+    "nunique, Gaussian": lambda dp: dp.groupby(["g", "s"]).nunique(
+        "x", epsilon=1, delta=1e-6, mechanism="gaussian", rng=2
+    ),
+    "value_counts, weights": lambda dp: dp.groupby("g").value_counts("s", weights="w", epsilon=1, rng=2),
     "mode, noisy max": lambda dp: dp.groupby("g").mode("s", epsilon=1, mechanism="noisy_max", rng=2),
 }
 
@@ -336,10 +425,11 @@ def held(records, units=None, **words):
     """A protected table; all tests of its loss release from the same."""
     frame = pd.DataFrame(list(records), columns=["x", "g", "s"], dtype=object)
     frame["x"] = frame["x"].astype("Int64")
+    frame["w"] = [1 + len(str(record)) % 2 for record in records]
     if units is not None:
         frame["unit"] = list(units)
         words = {**words, "unit": "unit", "max_rows": 2}
-    return pdprivacy.protect(frame, GROUPS, epsilon=10**6, **words)
+    return pdprivacy.protect(frame, GROUPS, epsilon=10**6, delta=0.1, **words)
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
@@ -365,7 +455,41 @@ def test_selections_by_group_lose_at_most_the_charge(name):
         for setting, loss in zip(pairs, losses_of(list(pairs.values()), release), strict=True):
             assert loss.kept, (setting, table, first, second, loss)
             largest[setting] = max(largest.get(setting, 0.0), loss.epsilon)
-    assert min(largest.values()) > 0.1, largest
+    if "Gaussian" not in name:
+        assert min(largest.values()) > 0.1, largest
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_numbers_of_labels_by_group_move_as_far_as_is_stated(neighbors, most):
+    """Over all tables of up to two records in two groups, and all units of up to ``most`` records."""
+    key = Column("g", "category", categories=("u", "v"))
+    column = Column("x", "category", categories=LETTERS)
+    scope = Scope(neighbors, None, contribution=most)
+    (part,) = Distinct((column,), (Fraction(1),), scope, (key,)).parts
+    cells = list(itertools.product("uv", LETTERS))
+    few = {
+        size: list(itertools.combinations_with_replacement(cells, size))
+        for size in range(builtins.max(most, 2) + 1)
+    }
+
+    def numbers(records):
+        return [len({label for group, label in records if group == own}) for own in "uv"]
+
+    largest = {"l0": 0, "l1": 0, "l2": 0}
+    for table in (records for size in (0, 1, 2) for records in few[size]):
+        ends = [numbers((*table, *unit)) for unit in few[most]]
+        others = ends if neighbors == "replace_one" else [numbers(table)]
+        for first, second in itertools.product(ends, others):
+            moved = [abs(a - b) for a, b in zip(first, second, strict=True)]
+            largest["l0"] = builtins.max(largest["l0"], sum(map(bool, moved)))
+            largest["l1"] = builtins.max(largest["l1"], sum(moved))
+            largest["l2"] = builtins.max(largest["l2"], sum(change**2 for change in moved))
+    assert largest["l0"] == part.l0
+    assert largest["l1"] <= part.l1
+    assert largest["l2"] <= part.l2_squared
+    if most == 1:
+        assert (largest["l1"], largest["l2"]) == (part.l1, part.l2_squared)
 
 
 @pytest.mark.parametrize(
@@ -703,3 +827,58 @@ def test_the_hint_of_a_count_of_a_key_is_a_call_that_works():
     with pytest.raises(ParameterError) as caught:
         private.dp.groupby("h")["h"].count(epsilon=1)
     assert caught.value.hint == "private.dp.groupby('h').count(epsilon=0.1)"
+
+
+# ---------------------------------------------------------------- named aggregations
+
+
+@pytest.mark.parametrize("keys", ["region", ["region", "ill"]], ids=str)
+def test_named_aggregations_are_those_of_pandas(private, keys):
+    named = {
+        "spread": ("pay", "std"),
+        "n": ("pay", "size"),
+        "known": ("age", "count"),
+        "top": ("pay", "mean"),
+    }
+    released = private.dp.groupby(keys).agg(**named, **EXACT)
+    same(released, FRAME.groupby(keys).agg(**named))
+    assert released.dp.metadata.columns[-2:] == ["pay", "age"]
+    tuples = private.dp.groupby(keys).agg(m=pd.NamedAgg("pay", "mean"), epsilon=1, rng=2)
+    expected = private.dp.groupby(keys).mean("pay", epsilon=1, rng=2)
+    assert tuples["m"].tolist() == expected["pay"].tolist()
+    assert tuples.dp.metadata.scale == expected.dp.metadata.scale
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda g: g.agg(m=("age", "size"), epsilon=1), "'size' counts all records, and column 'age'"),
+        (lambda g: g.agg(m=("pay", "mode"), epsilon=1), "'m' must be one of 'count'"),
+        (lambda g: g.agg(m=("pay", ["mean"]), epsilon=1), "'m' must be one of 'count'"),
+        (lambda g: g.agg(m=("salary", "mean"), epsilon=1), "salary"),
+        (lambda g: g.agg(m=("region", "mean"), epsilon=1), "as a value and as a key|bounds"),
+        (lambda g: g.agg(m="mean", epsilon=1), "unexpected keyword argument 'm'"),
+        (lambda g: g.agg(["mean"], m=("pay", "mean"), epsilon=1), "Named aggregations name"),
+        (lambda g: g["pay"].agg(m=("pay", "mean"), epsilon=1), "Named aggregations name"),
+        (lambda g: g.agg(count=("pay", "mean"), epsilon=1), "holds counts"),
+        (lambda g: g.agg(m=("pay", "mean"), epsilon=1, bounding="clamp", bounds=(0, 1)), "'bounds'"),
+        (lambda g: g.agg(epsilon=1), "'func' must be one of"),
+    ],
+)
+def test_invalid_named_aggregations_are_refused(private, call, words):
+    with pytest.raises(PrivacyError, match=words):
+        call(private.dp.groupby("region"))
+    assert private.dp.budget.spent == (0, 0)
+
+
+def test_a_step_stores_named_aggregations(tmp_path):
+    ledger = pdprivacy.Ledger(tmp_path / "budget.db")
+
+    @pdprivacy.release_step(schema=DOMAIN, epsilon=2, ledger=ledger, name="survey", to=tmp_path)
+    def monthly(private, statistic):
+        return private.dp.groupby("region").agg(m=("pay", statistic), epsilon=0.5)
+
+    first, again = (monthly(FRAME, statistic="mean", release_id="2026-05") for _ in range(2))
+    assert first.equals(again)
+    assert ledger.budget("survey").left == (1.5, 0.0)
+    ledger.close()

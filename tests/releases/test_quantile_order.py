@@ -206,6 +206,21 @@ def test_a_release_in_order_says_so_and_comes_back_from_a_file(tmp_path):
         (released + 1).dp.unprojected()
 
 
+@pytest.mark.parametrize("options", [{}, {"interval": True}])
+def test_an_excerpt_keeps_the_numbers_as_they_were_drawn(tmp_path, options):
+    released = protected().dp.quantile(["x", "y"], QUARTILES, epsilon=0.2, rng=4, **options)
+    assert released.dp.metadata.projection is not None
+    for part in (released.loc[[0.5, 0.25]], released[["x"]], released.iloc[::-1]):
+        assert "moved" in repr(part.dp)
+        part.dp.save(tmp_path / "part.json")
+        before = pdprivacy.read_release(tmp_path / "part.json").dp.unprojected()
+        drawn = released.dp.unprojected().loc[part.index, part.columns]
+        assert before.equals(drawn)
+        if options:
+            ends, whole = before.dp.interval(), released.dp.unprojected().dp.interval()
+            assert ends.equals(whole.loc[ends.index, ends.columns])
+
+
 def test_combine_takes_the_numbers_as_they_were_drawn():
     for call in (CALLS["one column"], CALLS["by group"]):
         options = {"epsilon": 0.4, "rng": 5, "releases": 4}

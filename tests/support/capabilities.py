@@ -83,6 +83,10 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("mode", ("s",)),
             ("quantile", ("y", 0.25)),
             ("median", ("y",)),
+            ("size", ()),
+            ("min", ("y",)),
+            ("max", ("y",)),
+            ("nunique", ("s",)),
         ]
     },
     **{
@@ -90,7 +94,8 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
         for name, arguments in [
             ("sum", ("y",)), ("mean", ("y",)), ("proportion", ("e",)), ("value_counts", ("s",)),
             ("histogram", ("y",)), ("crosstab", ("g", "s")), ("quantile", ("y", 0.25)),
-            ("groupby.count", ()), ("groupby.sum", ("y",)), ("groupby.mean", ("y",)),
+            ("groupby.count", ()), ("groupby.sum", ("y",)), ("groupby.mean", ("y",)), ("median", ("y",)),
+            ("groupby.value_counts", ("s",)),
         ]
     },
     **{
@@ -101,6 +106,10 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("groupby.mean", ("when",)), ("groupby.median", ("zoned",)), ("value_counts", ("when",)),
         ]
     },
+    "pivot_table, margins": ("pivot_table", ("y", "k", "e"), {**COST, "margins": True}),
+    "crosstab, dropna": ("crosstab", ("g", "s"), {**COST, "dropna": True}),
+    "value_counts, periods": ("value_counts", ("when",), {**COST, "freq": "M"}),
+    "histogram, periods": ("histogram", ("day",), {**COST, "freq": "Q"}),
     "cut, dates": ("cut", ("when",), {"freq": "M"}),
     "assign, dates": ("assign", (), {"d": "day - when"}),
     "query, dates": ("query", ("when >= '2022-01-01'",), {}),

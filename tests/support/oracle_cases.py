@@ -103,6 +103,7 @@ TABLES: dict[str, Spec] = {
     "crosstab, normalize by index": spec(verb, "crosstab", "k", "e", normalize="index", margins=True),
     "crosstab, normalize by columns": spec(verb, "crosstab", "k", "e", normalize="columns"),
     "crosstab, nonnegative": spec(verb, "crosstab", "k", "s", constraint="nonnegative"),
+    "crosstab, dropna": spec(verb, "crosstab", "g", "s", dropna=True),
     "crosstab, hierarchy": spec(verb, "crosstab", "k", "s", constraint="hierarchy"),
     "marginals": spec(lambda **words: lambda dp: dp.marginals(["k", "s", "e"], **words), epsilon=1, rng=1),
     "marginals of order 1": spec(lambda **words: lambda dp: dp.marginals(order=1, **words), epsilon=1, rng=1),
@@ -130,10 +131,19 @@ GROUPS: dict[str, Spec] = {
         grouped, ["g", "e"], "value_counts", ["h", "s"], dropna=True, normalize=True
     ),
     "pivot_table": spec(verb, "pivot_table", ["x", "y"], "g", "e", ["mean", "sum"]),
+    "pivot_table, margins": spec(verb, "pivot_table", ["x", "y"], "g", "e", ["var", "sum"], margins=True),
+    "crosstab of values": spec(verb, "crosstab", "g", "e", values="x", aggfunc="mean", dropna=True),
+    "groupby size": spec(grouped, ["k", "e"], "size"),
+    "groupby nunique": spec(grouped, "k", "nunique", ["g", "n"]),
+    "groupby, dropna": spec(
+        lambda **words: lambda dp: dp.groupby(["g", "e"], dropna=True)["x"].mean(**words), epsilon=1, rng=1
+    ),
 }
 GROUPED_SELECTIONS: dict[str, Spec] = {
     "groupby mode": spec(grouped, ["g", "e"], "mode", ["k", "n"]),
     "groupby median": spec(grouped, "g", "median", ["x", "m"]),
+    "groupby min": spec(grouped, "k", "min", ["x", "m"]),
+    "groupby max": spec(grouped, ["g", "e"], "max", "y"),
     "groupby quantile": spec(grouped, ["k", "e"], "quantile", ["y", "n"], [0, 0.2, 0.5, 1]),
 }
 SELECTIONS: dict[str, Spec] = {
@@ -160,12 +170,14 @@ WEIGHTED: dict[str, Spec] = {
     "weighted histogram, edges": spec(verb, "histogram", "x", [-2, 0, 2.5, 4], weights="m"),
     "weighted crosstab, margins": spec(verb, "crosstab", "g", "s", weights="n", margins=True),
     "groupby, weighted count": spec(grouped, ["g", "e"], "count", weights="n"),
+    "groupby, weighted value_counts": spec(grouped, "k", "value_counts", "s", weights="n"),
     "groupby, weighted sum": spec(grouped, "k", "sum", ["x", "y"], weights="m"),
     "groupby, weighted mean": spec(grouped, "g", "mean", "x", weights="n"),
     "groupby, weighted proportion": spec(grouped, "k", "proportion", "g", "a", weights="m"),
 }
 WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),
+    "weighted median": spec(verb, "median", "x", weights="m"),
     "weighted quantile of integers": spec(verb, "quantile", "n", 0.9, weights="m"),
 }
 DATES: dict[str, Call] = {
@@ -179,6 +191,8 @@ DATES: dict[str, Call] = {
     "periods": lambda dp: verb("value_counts", "when", sort=False)(dp.cut("when", freq="M").dp),
     "periods with a time zone": lambda dp: verb("crosstab", "zoned", "k")(dp.cut("zoned", freq="Q").dp),
     "periods of weeks": lambda dp: verb("mode", "day")(dp.cut("day", freq="W").dp),
+    "value_counts by period": verb("value_counts", "when", freq="M"),
+    "histogram by period": verb("histogram", "day", freq="Q"),
     "groups by period": lambda dp: dp.groupby("day", freq="Q").mean("m", epsilon=1, rng=1),
     "groups of dates": grouped("k", "mean", ["when", "day"]),
     "medians of dates by group": grouped("k", "median", "zoned"),

@@ -25,7 +25,7 @@ import pdprivacy
 from pdprivacy import releases, request
 from pdprivacy.accessor import PlanDP, ProtectedDP
 from pdprivacy.protection import ROW_STEPS
-from pdprivacy.releases import planning, rank_plans, selection, table_risk
+from pdprivacy.releases import moments, planning, rank_plans, selection, table_risk
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
@@ -62,6 +62,14 @@ OVERLOADS: Mapping[str, tuple[Changes, ...]] = {
         ({"func": "func: Aggregate | Mapping[Any, Aggregate]"}, SERIES),
         ({"func": "func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]]"}, FRAME),
     ),
+    "of one column agg": (
+        ({"func": "func: Aggregate"}, SERIES),
+        ({"func": "func: Sequence[Aggregate]"}, FRAME),
+    ),
+    **{
+        f"of one column {name}": (({}, SERIES),)
+        for name in ("sum", "mean", "var", "std", "mode", "nunique", "quantile", "median", "min", "max")
+    },
     "split": (
         ({"into": "into: Mapping[Hashable, Rational]"}, "dict[Hashable, Fraction]"),
         ({"into": "into: int | Sequence[Rational]"}, "list[Fraction]"),
@@ -95,7 +103,10 @@ class Origins:
                 # keywords of a TypedDict are spelled out in the words of its own module
                 sources = (
                     module,
-                    *(other.__name__ for other in (planning, rank_plans, request, selection, table_risk)),
+                    *(
+                        other.__name__
+                        for other in (moments, planning, rank_plans, request, selection, table_risk)
+                    ),
                 )
                 line = next(line for source in sources if (line := imported(node.id, source)) is not None)
                 if self.lines.setdefault(node.id, line) != line:
@@ -220,6 +231,11 @@ def stub() -> str:
     for name, verb in VERBS_BY_GROUP.items():
         body += method(
             name, getattr(releases.GroupBy, name), origins, verb=verb, overloads=f"by group {name}"
+        )
+    body += ["", "class SeriesGroupMethods:"]
+    for name, verb in VERBS_BY_GROUP.items():
+        body += method(
+            name, getattr(releases.GroupBy, name), origins, verb=verb, overloads=f"of one column {name}"
         )
     body += ["", "class GroupPlanMethods:"]
     for name, plan in PLANS_BY_GROUP.items():

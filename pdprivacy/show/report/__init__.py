@@ -91,7 +91,7 @@ def report(
     releases : a released Series or DataFrame, the path of a saved one, or a list or dict of these; the
         keys of a dict are their names in the report.
     ledger : the `Ledger` that was charged, its path or URL, or a `Budget`.
-    name : the name of the budget in the ledger.
+    name : the name of the budget in the ledger; may be left out where the ledger has only one.
     declaration : a pandera schema, a `Domain`, or the protected frame.
     path : where to write the page; an existing file is replaced.
     edition : "public" holds nothing confidential, and takes releases alone. It shows the limit and the totals

@@ -82,17 +82,28 @@ def charges_of(ledger: Any, name: str | None, edition: Edition) -> Charges | Non
         return None
     if isinstance(ledger, Budget):
         return _of_budget(ledger, name, edition)
-    if name is None:
-        raise ParameterError("'name' is missing: a ledger keeps a budget per name.", TRY)
-    checked = check_name(name, "name")
+    checked = None if name is None else check_name(name, "name")
     if isinstance(ledger, Ledger):
-        return _of_chain(ledger.chain, checked, edition)
+        return _of_chain(ledger.chain, _only_name(ledger) if checked is None else checked, edition)
     if not isinstance(ledger, str | os.PathLike):
         raise ParameterError(
             f"'ledger' must be a Ledger, its path or URL, or a Budget (got {got(ledger)}).", TRY
         )
     with Ledger(ledger) as opened:
-        return _of_chain(opened.chain, checked, edition)
+        return _of_chain(opened.chain, _only_name(opened) if checked is None else checked, edition)
+
+
+def _only_name(ledger: Ledger) -> str:
+    """Return the name of the one budget of a ledger; ParameterError where it has none or several."""
+    names = [str(name) for name in ledger.budgets.index]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise ParameterError("The ledger has no budget yet.", TRY)
+    raise ParameterError(
+        f"'name' is missing: the ledger has {len(names)} budgets.",
+        f"name={names[0]!r}, or another of its names.",
+    )
 
 
 def _of_budget(budget: Budget, name: str | None, edition: Edition) -> Charges:

@@ -401,6 +401,30 @@ def test_protected_frames_are_no_releases(private):
             page({"x": frame})
 
 
+def test_the_only_budget_of_a_ledger_needs_no_name(tmp_path):
+    with pdprivacy.Ledger(tmp_path / "budget.db") as ledger:
+        with pytest.raises(pdprivacy.errors.PrivacyError):
+            page(pd.Series([1.0]), ledger=ledger)
+        frame, domain = (
+            pd.DataFrame({"age": [31, 54]}),
+            Domain((Column("age", "integer", lower=0, upper=90),)),
+        )
+        private = pdprivacy.protect(frame, domain, epsilon=1, budget=ledger, name="survey")
+        mean = private.dp.mean("age", epsilon=0.25)
+        private.dp.count(epsilon=0.25)
+        assert page(mean, ledger=ledger) is not None
+        by_name, alone = (
+            pdprivacy.report(mean, ledger=ledger, pictures=False, **words).html
+            for words in ({"name": "survey"}, {})
+        )
+        assert "0.5" in alone
+        assert len(alone) == len(by_name)
+        pdprivacy.protect(frame, domain, epsilon=1, budget=ledger, name="other")
+        with pytest.raises(ParameterError, match="'name' is missing: the ledger has 2 budgets") as caught:
+            page(mean, ledger=ledger)
+        assert "name=" in caught.value.hint
+
+
 def test_arguments_are_checked(private, tmp_path):
     mean = private.dp.mean("age", epsilon=1)
     for options, words_ in (
@@ -409,7 +433,6 @@ def test_arguments_are_checked(private, tmp_path):
         ({"title": " "}, "'title'"),
         ({"title": 3}, "'title'"),
         ({"name": "survey"}, "'name' needs a 'ledger'"),
-        ({"ledger": tmp_path / "b.db"}, "'name' is missing"),
         ({"ledger": 3, "name": "x"}, "'ledger' must be"),
         ({"ledger": private.dp.budget, "name": "x"}, "'name' differs"),
         ({"path": tmp_path}, "is a folder"),
