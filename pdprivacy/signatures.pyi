@@ -1522,14 +1522,16 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(

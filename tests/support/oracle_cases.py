@@ -103,12 +103,12 @@ TABLES: dict[str, Spec] = {
     "crosstab, normalize by index": spec(verb, "crosstab", "k", "e", normalize="index", margins=True),
     "crosstab, normalize by columns": spec(verb, "crosstab", "k", "e", normalize="columns"),
     "crosstab, nonnegative": spec(verb, "crosstab", "k", "s", constraint="nonnegative"),
-    "crosstab, dropna": spec(verb, "crosstab", "g", "s", dropna=True),
     "crosstab, hierarchy": spec(verb, "crosstab", "k", "s", constraint="hierarchy"),
     "marginals": spec(lambda **words: lambda dp: dp.marginals(["k", "s", "e"], **words), epsilon=1, rng=1),
     "marginals of order 1": spec(lambda **words: lambda dp: dp.marginals(order=1, **words), epsilon=1, rng=1),
     "value_counts g, dropna": spec(verb, "value_counts", "g", dropna=True),
     "nunique": spec(verb, "nunique", ["n", "g", "y"]),
+    "crosstab, dropna": spec(verb, "crosstab", "g", "s", dropna=True),
 }
 GROUPS: dict[str, Spec] = {
     "groupby count": spec(grouped, "k", "count"),
@@ -142,9 +142,9 @@ GROUPS: dict[str, Spec] = {
 GROUPED_SELECTIONS: dict[str, Spec] = {
     "groupby mode": spec(grouped, ["g", "e"], "mode", ["k", "n"]),
     "groupby median": spec(grouped, "g", "median", ["x", "m"]),
+    "groupby quantile": spec(grouped, ["k", "e"], "quantile", ["y", "n"], [0, 0.2, 0.5, 1]),
     "groupby min": spec(grouped, "k", "min", ["x", "m"]),
     "groupby max": spec(grouped, ["g", "e"], "max", "y"),
-    "groupby quantile": spec(grouped, ["k", "e"], "quantile", ["y", "n"], [0, 0.2, 0.5, 1]),
 }
 SELECTIONS: dict[str, Spec] = {
     "mode g": spec(verb, "mode", "g"),
@@ -170,15 +170,15 @@ WEIGHTED: dict[str, Spec] = {
     "weighted histogram, edges": spec(verb, "histogram", "x", [-2, 0, 2.5, 4], weights="m"),
     "weighted crosstab, margins": spec(verb, "crosstab", "g", "s", weights="n", margins=True),
     "groupby, weighted count": spec(grouped, ["g", "e"], "count", weights="n"),
-    "groupby, weighted value_counts": spec(grouped, "k", "value_counts", "s", weights="n"),
     "groupby, weighted sum": spec(grouped, "k", "sum", ["x", "y"], weights="m"),
     "groupby, weighted mean": spec(grouped, "g", "mean", "x", weights="n"),
     "groupby, weighted proportion": spec(grouped, "k", "proportion", "g", "a", weights="m"),
+    "groupby, weighted value_counts": spec(grouped, "k", "value_counts", "s", weights="n"),
 }
 WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),
-    "weighted median": spec(verb, "median", "x", weights="m"),
     "weighted quantile of integers": spec(verb, "quantile", "n", 0.9, weights="m"),
+    "weighted median": spec(verb, "median", "x", weights="m"),
 }
 DATES: dict[str, Call] = {
     "mean of dates": verb("mean", ["when", "day"]),
