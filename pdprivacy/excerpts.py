@@ -318,7 +318,7 @@ class Excerpt:
         moved = {position: number for number, position in enumerate(stored["at"])}
         at, rounding = self.match.at.ravel().tolist(), self.match.rounding.ravel().tolist()
         here = [cell for cell, number in enumerate(at) if number in moved]
-        kept = {
+        kept: dict[str, list[Any]] = {
             name: [stored[name][moved[at[cell]]] for cell in here]
             for name in ("values", "plus_minus", "lower", "upper")
             if name in stored  # the ends of quantiles

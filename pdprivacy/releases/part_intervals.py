@@ -188,7 +188,7 @@ def _shares_of_total(part: Noisy, cells: Floats, rows: int) -> Answer:
 def _half(part: Noisy, level: float) -> float:
     """Return half the interval of a noisy number: the quantile of its noise."""
     law = part.tail.law
-    return part.std / law.std * law.central(level)
+    return float(part.std / law.std * law.central(level))
 
 
 SOURCES: dict[str, Callable[[Metadata, Parts, list[Noisy], tuple[int, ...]], Answer]] = {
