@@ -27,8 +27,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from pdprivacy import inference, noise, postprocess, sensitivity
-from pdprivacy.mechanism import Laplace
+from pdprivacy import postprocess, sensitivity
+from pdprivacy.core import noise
+from pdprivacy.core.mechanisms import Laplace
+from pdprivacy.inference import combining as inference
 
 # "published" is truncation as the paper has it. Its scale is too small for the epsilon it is said to
 # cost: `loss` is printed beside the results. "corrected" costs what it says, with a larger scale.

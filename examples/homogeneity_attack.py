@@ -32,9 +32,9 @@ import pandas as pd
 from PIL import Image
 
 from pdprivacy import risk
+from pdprivacy.core.mechanisms import Gaussian, Geometric, Laplace
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import Gaussian, Geometric, Laplace
-from pdprivacy.releases import table_utility
+from pdprivacy.risk import table_utility
 
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 100.0)
 GRID = tuple(float(epsilon) for epsilon in np.logspace(-3, 2, 51).round(12))

@@ -41,8 +41,8 @@ import pandera.pandas as pa
 from matplotlib.colors import BoundaryNorm
 
 import pdprivacy
+from pdprivacy.amplification.suppression import outlier_epsilon, outlier_floor, outlier_peak
 from pdprivacy.errors import DeclarationWarning
-from pdprivacy.suppression import outlier_epsilon, outlier_floor, outlier_peak
 
 EPSILONS = (0.25, 0.5, 1, 2)
 NAMES = ("contour", "mean", "mode", "kmeans", "kmedian", "suppression", "gallery")

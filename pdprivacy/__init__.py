@@ -54,37 +54,37 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from pdprivacy import accounting, errors, mechanism, postprocess, risk, sensitivity, suppression
-    from pdprivacy.domain import Column, Domain
-    from pdprivacy.inference import combine
+    from pdprivacy.core.privacy import ZCDP, Approx, Pure, Unit
+    from pdprivacy.declaration.domain import Column, Domain
+    from pdprivacy.declaration.schema import read_schema
+    from pdprivacy.frames.frame import ProtectedFrame
+    from pdprivacy.frames.protect import protect
+    from pdprivacy.inference.combining import combine
+    from pdprivacy.inference.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.ledger import Budget, Ledger
-    from pdprivacy.metadata import Metadata
-    from pdprivacy.privacy import ZCDP, Approx, Pure, Unit
-    from pdprivacy.protection.frame import ProtectedFrame
-    from pdprivacy.protection.protect import protect
-    from pdprivacy.releases.data_quality import check
-    from pdprivacy.schema import read_schema
+    from pdprivacy.pipeline.step import release_step
+    from pdprivacy.pipeline.storage import read_release
+    from pdprivacy.releases.metadata import Metadata
+    from pdprivacy.risk.data_quality import check
     from pdprivacy.show.pages import load_ipython_extension, unload_ipython_extension
     from pdprivacy.show.report import report
-    from pdprivacy.significance import chi2_contingency, pearsonr, ttest_ind
-    from pdprivacy.step import release_step
-    from pdprivacy.storage import read_release
 else:  # a type checker would take any name for one that is there
     _HOMES = {
-        **dict.fromkeys(("ZCDP", "Approx", "Pure", "Unit"), "privacy"),
+        **dict.fromkeys(("ZCDP", "Approx", "Pure", "Unit"), "core.privacy"),
         **dict.fromkeys(("Budget", "Ledger"), "ledger"),
-        **dict.fromkeys(("Column", "Domain"), "domain"),
-        "Metadata": "metadata",
+        **dict.fromkeys(("Column", "Domain"), "declaration.domain"),
+        "Metadata": "releases.metadata",
         **dict.fromkeys(("ProtectedFrame", "protect"), "accessor"),  # which puts dp on protected frames
-        "check": "releases.data_quality",
-        "chi2_contingency": "significance",
-        "combine": "inference",
+        "check": "risk.data_quality",
+        "chi2_contingency": "inference.significance",
+        "combine": "inference.combining",
         "load_ipython_extension": "show.pages",
-        "pearsonr": "significance",
-        "read_release": "storage",
-        "read_schema": "schema",
-        "release_step": "step",
+        "pearsonr": "inference.significance",
+        "read_release": "pipeline.storage",
+        "read_schema": "declaration.schema",
+        "release_step": "pipeline.step",
         "report": "show.report",
-        "ttest_ind": "significance",
+        "ttest_ind": "inference.significance",
         "unload_ipython_extension": "show.pages",
     }
 

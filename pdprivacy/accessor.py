@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn
 
 import pandas as pd
 
-from pdprivacy import excerpts, metadata, projection, protection, releases
-from pdprivacy.domain import Domain
+from pdprivacy import frames as protection
+from pdprivacy import releases
+from pdprivacy.core.gate import execute as gate
+from pdprivacy.core.gate.contents import REFUSED, Protected, refusal
+from pdprivacy.core.gate.spec import MethodCall
+from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import (
     ArgumentError,
     NotProtectedError,
@@ -27,23 +31,21 @@ from pdprivacy.errors import (
     short_tracebacks,
     shorten,
 )
-from pdprivacy.examples import EXAMPLES
-from pdprivacy.hints import misuse, unknown, with_hints
+from pdprivacy.frames import ROW_STEPS, ProtectedFrame
+from pdprivacy.frames.protect import protect
+from pdprivacy.hints.examples import EXAMPLES
+from pdprivacy.hints.suggestions import misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
-from pdprivacy.metadata import KEY, Metadata
-from pdprivacy.protection import REFUSED, ROW_STEPS, Protected, ProtectedFrame, refusal
-from pdprivacy.protection.protect import protect
-from pdprivacy.release import execute as gate
-from pdprivacy.release.spec import MethodCall
-from pdprivacy.releases import PLANNED, RELEASING
+from pdprivacy.releases import PLANNED, RELEASING, excerpts, metadata, projection
+from pdprivacy.releases.metadata import KEY, Metadata
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandera.pandas import DataFrameSchema, SeriesSchema
 
+    from pdprivacy.declaration.schema import Overlay
     from pdprivacy.releases.planning import GroupPlans
-    from pdprivacy.schema import Overlay
     from pdprivacy.show.pages import Standing
     from pdprivacy.signatures import PlanMethods, ProtectedMethods
 else:  # attached below
@@ -189,7 +191,7 @@ class _Result(_Accessor):
         """Return the release with other labels, each number with its error.
 
         ``labels``: the new label of each old one, in rows and columns; or by the name of a level, as in
-        ``{"region": {"n": "north"}}``. See `pdprivacy.excerpts.relabel`.
+        ``{"region": {"n": "north"}}``. See `pdprivacy.releases.excerpts.relabel`.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
@@ -222,7 +224,7 @@ class _Result(_Accessor):
               lower  upper
         rows   -9.0    9.0
         """
-        from pdprivacy.interval_levels import interval
+        from pdprivacy.inference.interval_levels import interval
 
         return interval(self._frame, level)
 
@@ -253,7 +255,7 @@ class _Result(_Accessor):
         >>> mean.dp.schema().validate(mean).equals(mean)
         True
         """
-        from pdprivacy.schema.release_schema import released_schema
+        from pdprivacy.pipeline.release_schema import released_schema
 
         return released_schema(self._frame)
 
@@ -262,7 +264,7 @@ class _Result(_Accessor):
         """Write the release to a Parquet, CSV or JSON file, which `pdprivacy.read_release` reads unchanged.
 
         ``path``: its suffix sets the format (``.parquet``, ``.csv``, ``.csv.gz``, ``.json``), unless
-        ``format`` does. See `pdprivacy.storage.save`.
+        ``format`` does. See `pdprivacy.pipeline.storage.save`.
 
         >>> import pandas as pd, pdprivacy, tempfile
         >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -273,7 +275,7 @@ class _Result(_Accessor):
         True
         >>> folder.cleanup()
         """
-        from pdprivacy.storage import save
+        from pdprivacy.pipeline.storage import save
 
         save(self._frame, path, format)
 
@@ -385,7 +387,7 @@ def check(
     >>> found["fault"].tolist(), found["records"].tolist(), found["examples"].tolist()
     (['out of bounds'], [1], ['-1'])
     """
-    from pdprivacy.releases import data_quality
+    from pdprivacy.risk import data_quality
 
     return data_quality.check(frame, schema, columns=columns, examples=examples)
 

@@ -1,7 +1,7 @@
 """Checks of arguments, one of each kind. Each returns the argument to compute with, or raises ParameterError.
 
 No message shows more of an argument than `pdprivacy.errors.got` does. The exact numbers of losses are checked
-by `pdprivacy.privacy.rational` and ``positive``, because their types are defined there.
+by `pdprivacy.core.privacy.rational` and ``positive``, because their types are defined there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pdprivacy.errors import ParameterError, got, kind
 from pdprivacy.exact import EXACT
-from pdprivacy.show import numbers as texts
+from pdprivacy.text import numbers as texts
 from pdprivacy.types import Floats
 
 T = TypeVar("T")

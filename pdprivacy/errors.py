@@ -48,7 +48,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from pdprivacy.examples import Example
+from pdprivacy.hints.examples import Example
 
 __all__ = [
     "AlreadyCharged",

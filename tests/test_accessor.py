@@ -15,6 +15,8 @@ import pytest
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, ProtectedFrame, releases
 from pdprivacy.accessor import PLANNED, RELEASING, DataFrameDP, PlanDP, ProtectedDP, SeriesDP
+from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.spec import Release
 from pdprivacy.errors import (
     MetadataError,
     NotProtectedError,
@@ -24,14 +26,12 @@ from pdprivacy.errors import (
     UnknownNameError,
     UnstableStepError,
 )
+from pdprivacy.frames import ROW_STEPS, find
 from pdprivacy.ledger import Entry
-from pdprivacy.protection import ROW_STEPS, find
-from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import Release
 from pdprivacy.releases import planning
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
-from pdprivacy.releases.table_risk import ConfidentialTables
+from pdprivacy.risk.table_risk import ConfidentialTables
 from tests.support import signatures
 from tests.support.cases import each
 from tests.support.snapshots import records_of

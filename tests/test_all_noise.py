@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy.domain import Column, Domain
-from pdprivacy.metadata import all_noise
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.releases.metadata import all_noise
 
 GROUPS = ("none", "some", "many")
 ROWS = (0, 12, 3000)

@@ -27,7 +27,7 @@ from pdprivacy.errors import (
     QueryError,
     TableTooLargeError,
 )
-from pdprivacy.protection import find
+from pdprivacy.frames import find
 from tests.support.canaries import CANARY, CELL, NUMBER
 from tests.support.cases import check_each
 from tests.support.snapshots import records_of
@@ -833,7 +833,7 @@ def test_refusals_of_a_frame_show_no_cell(canaries, texts_of):
 
 def test_a_read_that_fails_after_the_charge_shows_no_cell(canaries, texts_of, monkeypatch):
     """Failures of the engine itself put no cell into a message."""
-    from pdprivacy.engine import PandasEngine
+    from pdprivacy.core.engines import PandasEngine
 
     def fail(self, *arguments, **options):
         raise RuntimeError("the engine stopped")

@@ -14,9 +14,9 @@ import pytest
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, Pure, sensitivity
 from pdprivacy.checks import has_hash
+from pdprivacy.core.mechanisms import Laplace
+from pdprivacy.core.privacy import rational
 from pdprivacy.errors import DeclarationError, InvalidDataError, ParameterError
-from pdprivacy.mechanism import Laplace
-from pdprivacy.privacy import rational
 
 AGE, MEMBER = Column("age", "integer", lower=0, upper=100), Column("member", "boolean")
 FRAME = pd.DataFrame({"age": [31, 54, 27, 39], "member": [True, False, True, True]})

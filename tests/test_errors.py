@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain, accessor, releases, show, storage
+from pdprivacy import Column, Domain, accessor, releases, show
 from pdprivacy.errors import DEBUG, BudgetExceeded, PrivacyError, short_traceback
-from pdprivacy.protection.column import DateFields, ProtectedColumn
+from pdprivacy.frames.column import DateFields, ProtectedColumn
+from pdprivacy.pipeline import storage
 from pdprivacy.releases import batches, planning
 from pdprivacy.show import export
 

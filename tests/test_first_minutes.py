@@ -33,8 +33,8 @@ from pdprivacy.errors import (
     UnknownNameError,
     UnstableStepError,
 )
-from pdprivacy.hints import EXAMPLES, misuse, nearest, unknown, with_hints
-from pdprivacy.protection import ROW_STEPS
+from pdprivacy.frames import ROW_STEPS
+from pdprivacy.hints.suggestions import EXAMPLES, misuse, nearest, unknown, with_hints
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 

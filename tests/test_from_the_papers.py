@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain, mechanism, request
+from pdprivacy import Column, Domain, mechanism
 from pdprivacy.accessor import DataFrameDP, PlanDP, ProtectedDP, SeriesDP
+from pdprivacy.core.gate import request
 from pdprivacy.releases.batches import Batch
 
 ROOT = Path(__file__).parent.parent

@@ -20,7 +20,7 @@ import pytest
 import pdprivacy
 import pdprivacy.releases
 from pdprivacy import accessor as accessors
-from pdprivacy.mechanism import MECHANISMS
+from pdprivacy.core.mechanisms import MECHANISMS
 from tests.conftest import OLDEST_TOO
 
 PACKAGE = Path(pdprivacy.__file__).parent
@@ -201,7 +201,7 @@ def rank(name: str) -> int:
 
 def test_there_are_modules_to_look_at():
     assert {"release", "accessor", "errors"} <= {part(path) for path in FILES}
-    assert "pdprivacy.ledger" in own_modules(PACKAGE / "release/execute.py")
+    assert "pdprivacy.ledger" in own_modules(PACKAGE / "core/gate/execute.py")
 
 
 def test_imports_go_downwards():
@@ -231,7 +231,7 @@ def test_only_the_gate_may_know_both_data_and_noise():
         for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and node.attr == "draw" and ast.unparse(node.value) == "task"
     }
-    assert readers == {"pdprivacy.release.execute"}
+    assert readers == {"pdprivacy.core.gate.execute"}
     parts = {part(path) for path in FILES} - {"__init__"}
     known = {name: set().union(*(own_parts(p) for p in FILES if part(p) == name)) for name in parts}
     assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} == set()
@@ -240,11 +240,11 @@ def test_only_the_gate_may_know_both_data_and_noise():
 # Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
 # of a secret part, of which nothing is shown.
 LOOKS_AT_CELLS = {
-    "pdprivacy.releases.omission",
-    "pdprivacy.releases.repeated_publications",
-    "pdprivacy.releases.sampling",
-    "pdprivacy.releases.table_risk",
-    "pdprivacy.releases.table_utility",
+    "pdprivacy.amplification.omission",
+    "pdprivacy.risk.repeated_publications",
+    "pdprivacy.amplification.sampling",
+    "pdprivacy.risk.table_risk",
+    "pdprivacy.risk.table_utility",
 }
 
 
@@ -256,7 +256,7 @@ def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
         if isinstance(node, ast.Attribute) and node.attr == "engine"
         if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
     }
-    assert readers == {"pdprivacy.release.execute"} | LOOKS_AT_CELLS
+    assert readers == {"pdprivacy.core.gate.execute"} | LOOKS_AT_CELLS
 
 
 def test_the_gate_charges_before_it_reads():
@@ -264,7 +264,7 @@ def test_the_gate_charges_before_it_reads():
     for function in ("_made", "execute_together"):
         (body,) = (
             node
-            for node in nodes_of(PACKAGE / "release/execute.py")
+            for node in nodes_of(PACKAGE / "core/gate/execute.py")
             if isinstance(node, ast.FunctionDef) and node.name == function
         )
         calls = {ast.unparse(node.func): node.lineno for node in ast.walk(body) if isinstance(node, ast.Call)}

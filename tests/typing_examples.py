@@ -13,11 +13,11 @@ import pandas as pd
 import pdprivacy
 from pdprivacy import Budget, Column, Domain, Metadata, ProtectedFrame
 from pdprivacy.accessor import PlanDP, ProtectedDP
-from pdprivacy.privacy import Confidential
-from pdprivacy.protection import ProtectedColumn
+from pdprivacy.core.privacy import Confidential
+from pdprivacy.declaration.timeline import Timeline
+from pdprivacy.frames import ProtectedColumn
 from pdprivacy.releases.batches import Batch, Pending, ReleasePlan
 from pdprivacy.releases.grouped import GroupBy, SeriesGroupBy
-from pdprivacy.timeline import Timeline
 
 domain = Domain(
     (

@@ -27,17 +27,17 @@ from typing import Any, get_args
 from pdprivacy._version import __version__
 from pdprivacy.checks import check_name, printable
 from pdprivacy.command import declare
-from pdprivacy.disk import new_file
 from pdprivacy.errors import ParameterError, PrivacyError, TamperedLedgerError, kind
 from pdprivacy.ledger import Ledger, files, store
 from pdprivacy.ledger.account import Account, answer_of
 from pdprivacy.ledger.audit import with_bar
 from pdprivacy.ledger.book import StoredBook
+from pdprivacy.ledger.disk import new_file
 from pdprivacy.ledger.store import Chain, Row, altered, parse
 from pdprivacy.show import pages
-from pdprivacy.show.markup import aligned
-from pdprivacy.show.numbers import many
 from pdprivacy.show.report import TRY, Edition, costs, report
+from pdprivacy.text.markup import aligned
+from pdprivacy.text.numbers import many
 
 __all__ = ["COMMANDS", "main"]
 

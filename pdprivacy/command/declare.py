@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
-from pdprivacy.disk import new_file
 from pdprivacy.errors import MissingExtraError, ParameterError, PrivacyError
+from pdprivacy.ledger.disk import new_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

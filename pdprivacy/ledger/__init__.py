@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from pdprivacy.accounting import Accounting
 from pdprivacy.checks import check_name, flag, whole
+from pdprivacy.core.accounting import Accounting
+from pdprivacy.core.privacy import Loss, Unit
 from pdprivacy.errors import MissingLedgerError, ParameterError, short_tracebacks
 from pdprivacy.ledger import audit
 from pdprivacy.ledger.account import Account, Entry, Terms, doubles
@@ -20,7 +21,6 @@ from pdprivacy.ledger.audit import Audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.budget import Budget
 from pdprivacy.ledger.store import Chain, Reader, Row, Store, Writer, altered, hidden
-from pdprivacy.privacy import Loss, Unit
 
 __all__ = ["Account", "Audit", "Budget", "Entry", "Ledger"]
 

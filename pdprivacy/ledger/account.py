@@ -11,14 +11,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from pdprivacy.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
-from pdprivacy.accounting.events import loss_json, number_of
-from pdprivacy.accounting.rules import exceeded_error, sums_with
 from pdprivacy.checks import instance, one_of
+from pdprivacy.core.accounting import Accounting, Amount, Event, Events, Rule, Spent, from_json, rule, to_json
+from pdprivacy.core.accounting.events import loss_json, number_of
+from pdprivacy.core.accounting.rules import exceeded_error, sums_with
+from pdprivacy.core.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError
 from pdprivacy.exact import near
 from pdprivacy.ledger.store import Row, altered, canonical, parse
-from pdprivacy.privacy import MOST, ZCDP, Approx, Loss, Pure, Unit, Unshown, check_loss, loss, show
 from pdprivacy.types import settle
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]

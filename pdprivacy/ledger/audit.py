@@ -10,13 +10,13 @@ from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from pdprivacy.accounting import Spent
-from pdprivacy.accounting.rules import sums_with
+from pdprivacy.core.accounting import Spent
+from pdprivacy.core.accounting.rules import sums_with
+from pdprivacy.core.privacy import Loss
 from pdprivacy.errors import BudgetError, ParameterError, TamperedLedgerError
 from pdprivacy.ledger.account import Terms, answer_of, entry_of, terms_of, time_of
 from pdprivacy.ledger.store import ROOT, Chain, Row, altered, canonical, decoded, digest, parse
-from pdprivacy.privacy import Loss
-from pdprivacy.show.progress import shown
+from pdprivacy.text.progress import shown
 
 HEAD = re.compile(r"([1-9][0-9]{0,17}):[0-9a-f]{64}", re.ASCII)
 

@@ -17,18 +17,9 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from pdprivacy.accounting import Event, Events
+from pdprivacy.core.accounting import Event, Events
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
-from pdprivacy.ledger.account import (
-    Account,
-    Charge,
-    Entry,
-    Terms,
-    answer_of,
-    entry_of,
-    priced_text,
-    terms_of,
-)
+from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, priced_text, terms_of
 from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 from pdprivacy.types import Floats, Mask
 

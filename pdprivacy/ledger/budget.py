@@ -14,17 +14,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from pdprivacy import accounting as accountings
-from pdprivacy.accounting import Accounting, Event, Events
-from pdprivacy.accounting.events import tally
-from pdprivacy.accounting.rules import check_counted
 from pdprivacy.checks import check_name, instance, integer, is_number, printable, whole
+from pdprivacy.core import accounting as accountings
+from pdprivacy.core.accounting import Accounting, Event, Events
+from pdprivacy.core.accounting.events import tally
+from pdprivacy.core.accounting.rules import check_counted
+from pdprivacy.core.privacy import (
+    MOST,
+    ZCDP,
+    Approx,
+    Confidential,
+    Loss,
+    Pure,
+    Rational,
+    Unit,
+    loss,
+    rational,
+)
 from pdprivacy.errors import BudgetError, LedgerError, ParameterError, PrivacyError, kind, short_tracebacks
-from pdprivacy.hints import with_hints
+from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.ledger.account import Account, Charge, Entry, Terms, doubles
 from pdprivacy.ledger.book import Book, MemoryBook, Request, no_such_charge
 from pdprivacy.ledger.store import UNKNOWN
-from pdprivacy.privacy import MOST, ZCDP, Approx, Confidential, Loss, Pure, Rational, Unit, loss, rational
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ from functools import lru_cache
 from itertools import islice
 from urllib.parse import quote
 
-from pdprivacy import disk
 from pdprivacy.errors import LedgerError, TamperedLedgerError
+from pdprivacy.ledger import disk
 from pdprivacy.ledger.store import NOTHING, SPAN, Row
 
 FAULTS = (sqlite3.Error, sqlite3.Warning, OSError, MemoryError, OverflowError, UnicodeError)

@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pdprivacy import checks, disk
+from pdprivacy import checks
 from pdprivacy.errors import LedgerError, MissingLedgerError, TamperedLedgerError
-from pdprivacy.ledger import files
+from pdprivacy.ledger import disk, files
 from pdprivacy.ledger.files import FAULTS, RESTORE, LedgerFiles
 from pdprivacy.ledger.store import AUDIT, NOTHING, UNKNOWN, Row, Store, T, Writer, are_rows
 

@@ -1,7 +1,7 @@
 """The methods of ``private.dp``, as functions with the `Protected` facts as first argument.
 
 Those of `RELEASING` return a `Release`, a value that holds the call, its cost, its reads and the labels of
-its answer. They neither charge nor read: `pdprivacy.release.execute` does. The others run or plan several
+its answer. They neither charge nor read: `pdprivacy.core.gate.execute` does. The others run or plan several
 releases, divide the records or the budget, or return confidential figures. A module is imported when one of
 its names is first used.
 """

@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, ca
 import numpy as np
 import pandas as pd
 
-from pdprivacy import checks, noise, releases
-from pdprivacy.accounting import Concentrated, Event, GaussianNoise, shares
-from pdprivacy.accounting import epsilon as epsilon_of
-from pdprivacy.accounting.reports import Method
+from pdprivacy import checks, releases
 from pdprivacy.checks import integer, one_of
-from pdprivacy.domain import Column, Domain
+from pdprivacy.core import noise
+from pdprivacy.core.accounting import Concentrated, Event, GaussianNoise, shares
+from pdprivacy.core.accounting import epsilon as epsilon_of
+from pdprivacy.core.accounting.reports import Method
+from pdprivacy.core.gate.contents import Protected, declared
+from pdprivacy.core.gate.execute import execute_together, noting_charges
+from pdprivacy.core.gate.request import MechanismName
+from pdprivacy.core.gate.spec import Price, Release, columns_of
+from pdprivacy.core.mechanisms.gaussian import LEAST_EPSILON, exact_multiplier
+from pdprivacy.core.noise import RandomState
+from pdprivacy.core.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.linear import LinearConstraint, checked
 from pdprivacy.errors import (
     DeclarationError,
     ParameterError,
@@ -31,21 +40,13 @@ from pdprivacy.errors import (
     short_tracebacks,
 )
 from pdprivacy.exact import next_down, rounded_up
-from pdprivacy.examples import EXAMPLES
-from pdprivacy.hints import with_hints
-from pdprivacy.linear import LinearConstraint, checked
-from pdprivacy.mechanism.gaussian import LEAST_EPSILON, exact_multiplier
-from pdprivacy.metadata import Released
-from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
-from pdprivacy.protection import Protected, declared
-from pdprivacy.release.execute import execute_together, noting_charges
-from pdprivacy.release.spec import Price, Release, columns_of
+from pdprivacy.hints.examples import EXAMPLES
+from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.releases import MODULES, RELEASING
 from pdprivacy.releases.consistency import JointLimits
-from pdprivacy.request import MechanismName
-from pdprivacy.show.markup import table
-from pdprivacy.show.numbers import cost
+from pdprivacy.releases.metadata import Released
+from pdprivacy.text.markup import table
+from pdprivacy.text.numbers import cost
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:

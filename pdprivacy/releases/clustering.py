@@ -9,31 +9,23 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from pdprivacy import noise
 from pdprivacy.checks import one_of, whole
-from pdprivacy.domain import Column
+from pdprivacy.core import noise
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import Request
+from pdprivacy.core.gate.spec import LEVEL, AnswerLabels, Call, Drawn, Release, columns_of, name_index
+from pdprivacy.core.gate.tasks import Rounds, Swaps
+from pdprivacy.core.mechanisms import MECHANISMS, Calibration
+from pdprivacy.core.mechanisms.exponential import Choosing
+from pdprivacy.core.noise import RandomState, Source
+from pdprivacy.core.privacy import Rational
+from pdprivacy.core.statistics import Clusters, Medians, Quantity, count_share, numbers_of, packed, quantity
+from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import MECHANISMS, Calibration
-from pdprivacy.mechanism.exponential import Choosing
-from pdprivacy.noise import RandomState, Source
-from pdprivacy.privacy import Rational
-from pdprivacy.protection import Protected
-from pdprivacy.release.noisy_parts import noisy_parts
-from pdprivacy.release.publish import attach, published
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import LEVEL, AnswerLabels, Call, Drawn, Release, columns_of, name_index
-from pdprivacy.release.tasks import Rounds, Swaps
-from pdprivacy.request import Request
-from pdprivacy.show.progress import shown
-from pdprivacy.statistic import (
-    Clusters,
-    Medians,
-    Quantity,
-    count_share,
-    numbers_of,
-    packed,
-    quantity,
-)
+from pdprivacy.releases.noisy_parts import noisy_parts
+from pdprivacy.releases.publish import attach, published
+from pdprivacy.releases.results import Result
+from pdprivacy.text.progress import shown
 from pdprivacy.types import Floats, Labels
 
 RoundNoise: TypeAlias = Literal["laplace", "gaussian"]

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from pdprivacy import metadata
 from pdprivacy.checks import is_null
-from pdprivacy.domain import Column
+from pdprivacy.core.gate.spec import LINEAR, Call, Release, cell_index
+from pdprivacy.core.gate.tasks import NoisyNumbers
+from pdprivacy.core.statistics import CellCounts, WeightedCells
+from pdprivacy.declaration.domain import Column
+from pdprivacy.declaration.linear import LinearConstraint, LinearLimits, positions
 from pdprivacy.errors import ParameterError
-from pdprivacy.least_distance import nearest_bounded
-from pdprivacy.linear import LinearConstraint, LinearLimits, positions
-from pdprivacy.metadata import PROJECT, Released
-from pdprivacy.projection import numbers_as_json, pairs_as_json, unprojected
-from pdprivacy.release.publish import LINEARLY, largest_first
-from pdprivacy.release.results import Result, narrowed
-from pdprivacy.release.spec import LINEAR, Call, Release, cell_index
-from pdprivacy.release.tasks import NoisyNumbers
-from pdprivacy.statistic import CellCounts, WeightedCells
+from pdprivacy.postprocess.least_distance import nearest_bounded
+from pdprivacy.releases import metadata
+from pdprivacy.releases.metadata import PROJECT, Released
+from pdprivacy.releases.projection import numbers_as_json, pairs_as_json, unprojected
+from pdprivacy.releases.publish import LINEARLY, largest_first
+from pdprivacy.releases.results import Result, narrowed
 from pdprivacy.types import Floats
 
 MOST_NUMBERS, MOST_WEIGHTS = 10**5, 10**7

@@ -12,15 +12,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import postprocess
-from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import DeclarationError, IntervalWarning, ParameterError, got, warn
-from pdprivacy.examples import EXAMPLES
-from pdprivacy.expressions import Node, Transform, floats
-from pdprivacy.privacy import Rational, rational
-from pdprivacy.protection import Protected, ProtectedFrame, transformed
-from pdprivacy.release.publish import release_of
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import Options
+from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
     Release,
@@ -30,17 +24,16 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
-from pdprivacy.request import Options
-from pdprivacy.statistic import (
-    Answer,
-    Covariance,
-    Direct,
-    LeastSquares,
-    Quantity,
-    Statistic,
-    quantity,
-)
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.core.privacy import Rational, rational
+from pdprivacy.core.rows import Node, Transform, floats
+from pdprivacy.core.statistics import Answer, Covariance, Direct, LeastSquares, Quantity, Statistic, quantity
+from pdprivacy.core.statistics.confidence import Ends
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.errors import DeclarationError, IntervalWarning, ParameterError, got, warn
+from pdprivacy.frames import ProtectedFrame, transformed
+from pdprivacy.hints.examples import EXAMPLES
+from pdprivacy.releases.publish import release_of
+from pdprivacy.releases.results import Result
 from pdprivacy.types import Floats, Labels
 
 MatrixConstraint: TypeAlias = Literal["psd"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pdprivacy.checks import flag
-from pdprivacy.domain import Column
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.spec import columns_of
+from pdprivacy.core.rows import Transform, cut, dropna
+from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.examples import Example
-from pdprivacy.expressions import Transform, cut, dropna
-from pdprivacy.protection import Protected
-from pdprivacy.protection.frame import with_step
-from pdprivacy.release.spec import columns_of
+from pdprivacy.frames.frame import with_step
+from pdprivacy.hints.examples import Example
 from pdprivacy.types import Labels
 
 PERIODS = {

@@ -12,23 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
 import numpy as np
 import pandas as pd
 
-from pdprivacy.domain import Column, Domain
-from pdprivacy.errors import (
-    ArgumentError,
-    OpaqueFrameError,
-    ParameterError,
-    short_traceback,
-    short_tracebacks,
-)
-from pdprivacy.examples import GROUPS, Example, calls
-from pdprivacy.hints import unknown, with_hints
-from pdprivacy.privacy import Rational
-from pdprivacy.protection import Protected
-from pdprivacy.protection.frame import transformed
-from pdprivacy.release.execute import executed
-from pdprivacy.release.publish import release_of
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.execute import executed
+from pdprivacy.core.gate.request import PROJECT, Options
+from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
     Release,
@@ -43,10 +30,24 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.core.privacy import Rational
+from pdprivacy.core.statistics import Distinct, Moments, Statistic, indicator, quantity
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.errors import (
+    ArgumentError,
+    OpaqueFrameError,
+    ParameterError,
+    short_traceback,
+    short_tracebacks,
+)
+from pdprivacy.frames.frame import transformed
+from pdprivacy.hints.examples import GROUPS, Example, calls
+from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases.derivations import PERIODS, complete_records, periods
 from pdprivacy.releases.histograms import labels_counted
 from pdprivacy.releases.moments import Aggregates, asked_of, kinds_asked, moments_of, risk_of_groups, weighted
-from pdprivacy.releases.released_risk import CountRisk
+from pdprivacy.releases.publish import release_of
+from pdprivacy.releases.results import Result
 from pdprivacy.releases.selection import (
     QuantileOptions,
     SelectionOptions,
@@ -58,8 +59,7 @@ from pdprivacy.releases.selection import (
     selected,
 )
 from pdprivacy.releases.tables import cells_of, noise_of_cells, whole_counts
-from pdprivacy.request import PROJECT, Options
-from pdprivacy.statistic import Distinct, Moments, Statistic, indicator, quantity
+from pdprivacy.risk.released_risk import CountRisk
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:

@@ -13,13 +13,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import flag, integer
-from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.privacy import Confidential, Rational
-from pdprivacy.protection import Protected
-from pdprivacy.release.publish import release_of
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import Options
+from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
     Release,
@@ -32,16 +28,15 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
+from pdprivacy.core.privacy import Confidential, Rational
+from pdprivacy.core.statistics import Distinct, Rows, Sums, weight_of
+from pdprivacy.declaration.domain import Column
+from pdprivacy.errors import ParameterError, got
 from pdprivacy.releases.derivations import PERIODS, in_periods
-from pdprivacy.releases.released_risk import CountRisk
+from pdprivacy.releases.publish import release_of
+from pdprivacy.releases.results import Result
 from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
-from pdprivacy.request import Options
-from pdprivacy.statistic import (
-    Distinct,
-    Rows,
-    Sums,
-    weight_of,
-)
+from pdprivacy.risk.released_risk import CountRisk
 from pdprivacy.types import Labels
 
 MOST_BINS = 10**6

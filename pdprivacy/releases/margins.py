@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import instance
+from pdprivacy.core.statistics import Moments
+from pdprivacy.core.statistics.confidence import Ends
 from pdprivacy.errors import ParameterError
-from pdprivacy.release.results import Result
-from pdprivacy.statistic import Moments
-from pdprivacy.statistic.confidence import Ends
+from pdprivacy.releases.results import Result
 from pdprivacy.types import Floats
 
 ALL = "All"

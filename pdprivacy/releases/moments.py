@@ -14,14 +14,9 @@ import pandas as pd
 
 from pdprivacy import releases
 from pdprivacy.checks import flag
-from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.examples import EXAMPLES, Example
-from pdprivacy.privacy import Rational
-from pdprivacy.protection import Protected
-from pdprivacy.release.publish import RiskOf, release_of
-from pdprivacy.release.results import Result
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import Options
+from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
     Release,
@@ -36,9 +31,8 @@ from pdprivacy.release.spec import (
     weights_of,
     with_noise_keywords,
 )
-from pdprivacy.releases.margins import below, margin_label, with_all, with_margins_of_groups
-from pdprivacy.request import Options
-from pdprivacy.statistic import (
+from pdprivacy.core.privacy import Rational
+from pdprivacy.core.statistics import (
     PIECES,
     Direct,
     Moments,
@@ -51,7 +45,13 @@ from pdprivacy.statistic import (
     quantity,
     weight_of,
 )
-from pdprivacy.statistic.interface import PRODUCT_BITS, Quantity
+from pdprivacy.core.statistics.interface import PRODUCT_BITS, Quantity
+from pdprivacy.declaration.domain import Column
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.hints.examples import EXAMPLES, Example
+from pdprivacy.releases.margins import below, margin_label, with_all, with_margins_of_groups
+from pdprivacy.releases.publish import RiskOf, release_of
+from pdprivacy.releases.results import Result
 from pdprivacy.types import Floats, Labels
 
 
@@ -530,7 +530,7 @@ def risk_of_groups(protected: Protected, call: Call, statistic: Statistic) -> Ri
     counts = [layout.places[column, "count"] for column, kind in layout.numbers if kind == "count"]
     if not counts:
         return None
-    from pdprivacy.releases.released_risk import CountRisk
+    from pdprivacy.risk.released_risk import CountRisk
 
     return CountRisk.of(protected, call, call.by, statistic, counts)
 

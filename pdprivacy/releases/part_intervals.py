@@ -15,14 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pdprivacy.distributions import Distribution
-from pdprivacy.domain import Column
-from pdprivacy.metadata import Metadata
-from pdprivacy.release.noisy_parts import Parts
-from pdprivacy.releases.covariances import correlations_of
-from pdprivacy.releases.margins import summed
-from pdprivacy.releases.tables import AXES, KEPT, SUMS_AT
-from pdprivacy.statistic import (
+from pdprivacy.core.distributions import Distribution
+from pdprivacy.core.statistics import (
     PIECES,
     Answer,
     Covariance,
@@ -32,9 +26,15 @@ from pdprivacy.statistic import (
     Scope,
     deviations_of,
 )
-from pdprivacy.statistic.confidence import Ends, Tail, of_shares
-from pdprivacy.statistic.interface import PRODUCT_BITS, SUM_BITS
-from pdprivacy.statistic.sums import ANSWERS, Layout, mean_interval, mean_of, side_by_side
+from pdprivacy.core.statistics.confidence import Ends, Tail, of_shares
+from pdprivacy.core.statistics.interface import PRODUCT_BITS, SUM_BITS
+from pdprivacy.core.statistics.sums import ANSWERS, Layout, mean_interval, mean_of, side_by_side
+from pdprivacy.declaration.domain import Column
+from pdprivacy.releases.covariances import correlations_of
+from pdprivacy.releases.margins import summed
+from pdprivacy.releases.metadata import Metadata
+from pdprivacy.releases.noisy_parts import Parts
+from pdprivacy.releases.tables import AXES, KEPT, SUMS_AT
 from pdprivacy.types import Floats
 
 Law: TypeAlias = "Callable[[str], Distribution]"

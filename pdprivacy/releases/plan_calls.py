@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import whole
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.spec import Price, Release
+from pdprivacy.core.privacy import Rational
 from pdprivacy.errors import ArgumentError, ParameterError
-from pdprivacy.hints import example_of
-from pdprivacy.privacy import Rational
-from pdprivacy.protection import Protected
-from pdprivacy.release.spec import Price, Release
+from pdprivacy.hints.suggestions import example_of
 from pdprivacy.releases.grouped import DeclaredGroups
 
 Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"

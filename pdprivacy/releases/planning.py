@@ -14,7 +14,13 @@ import pandas as pd
 
 from pdprivacy import releases
 from pdprivacy.checks import proportion, real
-from pdprivacy.domain import Column
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import PROJECT, BoundingName
+from pdprivacy.core.gate.spec import LEVEL, Drawn, Release
+from pdprivacy.core.gate.tasks import NoisyNumbers, noiseless
+from pdprivacy.core.statistics import GroupedSums, Quantity, Read
+from pdprivacy.declaration.domain import Column
+from pdprivacy.declaration.timeline import times
 from pdprivacy.errors import (
     BoundingWarning,
     IntervalWarning,
@@ -23,13 +29,10 @@ from pdprivacy.errors import (
     short_tracebacks,
     warn,
 )
-from pdprivacy.hints import unknown, with_hints
-from pdprivacy.metadata import attach_plan, cell_labels
-from pdprivacy.protection import Protected
-from pdprivacy.release.spec import LEVEL, Drawn, Release
-from pdprivacy.release.tasks import NoisyNumbers, noiseless
+from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases import PLANNED, RANKED
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
+from pdprivacy.releases.metadata import attach_plan, cell_labels
 from pdprivacy.releases.plan_calls import (
     PLAN_OF_GROUPS,
     Levels,
@@ -41,10 +44,7 @@ from pdprivacy.releases.plan_calls import (
 )
 from pdprivacy.releases.rank_plans import planned_by_rank
 from pdprivacy.releases.required_epsilon import Margin, required_epsilon
-from pdprivacy.request import PROJECT, BoundingName
 from pdprivacy.show.view import View
-from pdprivacy.statistic import GroupedSums, Quantity, Read
-from pdprivacy.timeline import times
 from pdprivacy.types import Integers, Labels
 
 if TYPE_CHECKING:

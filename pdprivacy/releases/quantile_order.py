@@ -26,8 +26,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pdprivacy.mechanism.exponential import ExponentialMechanism
-from pdprivacy.statistic import Quantile
+from pdprivacy.core.mechanisms.exponential import ExponentialMechanism
+from pdprivacy.core.statistics import Quantile
 from pdprivacy.types import Floats, Integers
 
 

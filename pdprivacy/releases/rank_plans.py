@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy import metadata
 from pdprivacy.checks import proportion
-from pdprivacy.metadata import Metadata, attach_plan
-from pdprivacy.protection import Protected
-from pdprivacy.release.spec import LEVEL, Drawn, Release
-from pdprivacy.release.tasks import Selections
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.spec import LEVEL, Drawn, Release
+from pdprivacy.core.gate.tasks import Selections
+from pdprivacy.core.statistics import Quantile
+from pdprivacy.releases import metadata
 from pdprivacy.releases.grouped import DeclaredGroups
+from pdprivacy.releases.metadata import Metadata, attach_plan
 from pdprivacy.releases.plan_calls import Levels, begin_plan, plan_of, price_of, rows_of
 from pdprivacy.releases.required_epsilon import required_epsilon
-from pdprivacy.statistic import Quantile
 
 Ranks: TypeAlias = "float | Sequence[float] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import real
+from pdprivacy.declaration.timeline import times
 from pdprivacy.errors import ParameterError
-from pdprivacy.timeline import times
 from pdprivacy.types import Floats
 
 Margin: TypeAlias = "float | datetime.timedelta | np.timedelta64"

@@ -11,15 +11,9 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import flag, items, one_of, whole
-from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, TableTooLargeError, got
-from pdprivacy.examples import Example
-from pdprivacy.mechanism.exponential import Choosing, SelectionCalibration, SelectionName, SelectionNoise
-from pdprivacy.noise import RandomState
-from pdprivacy.privacy import Rational, rational
-from pdprivacy.protection import Protected
-from pdprivacy.release.publish import timelines_of
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import PROJECT, Request
+from pdprivacy.core.gate.spec import (
     MAX_CELLS,
     AnswerLabels,
     Call,
@@ -32,10 +26,21 @@ from pdprivacy.release.spec import (
     weights_of,
     with_keywords,
 )
-from pdprivacy.release.tasks import Choice, Selections
+from pdprivacy.core.gate.tasks import Choice, Selections
+from pdprivacy.core.mechanisms.exponential import (
+    Choosing,
+    SelectionCalibration,
+    SelectionName,
+    SelectionNoise,
+)
+from pdprivacy.core.noise import RandomState
+from pdprivacy.core.privacy import Rational, rational
+from pdprivacy.core.statistics import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
+from pdprivacy.declaration.domain import Column
+from pdprivacy.errors import ParameterError, TableTooLargeError, got
+from pdprivacy.hints.examples import Example
+from pdprivacy.releases.publish import timelines_of
 from pdprivacy.releases.selection_answers import selection_answer
-from pdprivacy.request import PROJECT, Request
-from pdprivacy.statistic import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
 from pdprivacy.types import Labels
 
 MOST_QUANTILES = 1000

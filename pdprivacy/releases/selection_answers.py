@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pdprivacy.core.gate.request import PROJECT
+from pdprivacy.core.gate.spec import AnswerLabels, Drawn, Release
+from pdprivacy.core.gate.tasks import Choice, ChoiceMechanism, Selections
+from pdprivacy.core.statistics import LabelScores, Quantile
+from pdprivacy.core.statistics.candidates import Side
 from pdprivacy.exact import EXACT
-from pdprivacy.metadata import Released
-from pdprivacy.projection import RANKS_BEFORE
-from pdprivacy.release.publish import attach, dated, public_rows, side_by_side, timelines_of
-from pdprivacy.release.spec import AnswerLabels, Drawn, Release
-from pdprivacy.release.tasks import Choice, ChoiceMechanism, Selections
+from pdprivacy.releases.metadata import Released
+from pdprivacy.releases.projection import RANKS_BEFORE
+from pdprivacy.releases.publish import attach, dated, public_rows, side_by_side, timelines_of
 from pdprivacy.releases.quantile_order import in_order, ranks_in_order
-from pdprivacy.request import PROJECT
-from pdprivacy.statistic import LabelScores, Quantile
-from pdprivacy.statistic.candidates import Side
 
 
 def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:

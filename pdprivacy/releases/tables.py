@@ -13,16 +13,9 @@ import pandas as pd
 
 from pdprivacy import postprocess
 from pdprivacy.checks import flag, one_of, whole
-from pdprivacy.domain import Column
-from pdprivacy.errors import ParameterError, got
-from pdprivacy.examples import EXAMPLES, Example
-from pdprivacy.linear import LinearConstraint
-from pdprivacy.privacy import Rational
-from pdprivacy.protection import Protected
-from pdprivacy.protection.frame import with_step
-from pdprivacy.release.publish import release_of
-from pdprivacy.release.results import Errors, Result
-from pdprivacy.release.spec import (
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.request import Options
+from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
     Release,
@@ -32,13 +25,8 @@ from pdprivacy.release.spec import (
     weighted_columns,
     with_noise_keywords,
 )
-from pdprivacy.releases.consistency import linearly
-from pdprivacy.releases.derivations import complete_records
-from pdprivacy.releases.margins import margin_label, summed, with_all
-from pdprivacy.releases.moments import Aggregate, pivot_table
-from pdprivacy.releases.released_risk import CountRisk
-from pdprivacy.request import Options
-from pdprivacy.statistic import (
+from pdprivacy.core.privacy import Rational
+from pdprivacy.core.statistics import (
     Answer,
     CellCounts,
     Scope,
@@ -47,7 +35,19 @@ from pdprivacy.statistic import (
     WeightedCells,
     weight_of,
 )
-from pdprivacy.statistic.confidence import Ends, Noisy, of_shares
+from pdprivacy.core.statistics.confidence import Ends, Noisy, of_shares
+from pdprivacy.declaration.domain import Column
+from pdprivacy.declaration.linear import LinearConstraint
+from pdprivacy.errors import ParameterError, got
+from pdprivacy.frames.frame import with_step
+from pdprivacy.hints.examples import EXAMPLES, Example
+from pdprivacy.releases.consistency import linearly
+from pdprivacy.releases.derivations import complete_records
+from pdprivacy.releases.margins import margin_label, summed, with_all
+from pdprivacy.releases.moments import Aggregate, pivot_table
+from pdprivacy.releases.publish import release_of
+from pdprivacy.releases.results import Errors, Result
+from pdprivacy.risk.released_risk import CountRisk
 from pdprivacy.types import Floats, Labels
 
 Normalize: TypeAlias = bool | Literal["all", "index", "columns"]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy.checks import flag, one_of, real
+from pdprivacy.core.noise import RandomState, simulator
 from pdprivacy.errors import ParameterError
-from pdprivacy.noise import RandomState, simulator
 from pdprivacy.risk import exact_risk
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
 from pdprivacy.risk.compositions import AVERAGES, Average, Cells, HasCdf, Reading, checked_counts, readings

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdprivacy.checks import function, whole
+from pdprivacy.core.noise import RandomState, simulator
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.noise import RandomState, simulator
-from pdprivacy.show.progress import shown
+from pdprivacy.text.progress import shown
 from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def simulate(
         called once per draw. Without it, cells are simulated separately, with bounded memory for tables of
         any size.
     progress : whether to show a progress bar, which needs tqdm; None: in long calls of interactive sessions
-        (``pdprivacy.show.progress``).
+        (``pdprivacy.text.progress``).
 
     Raises
     ------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import fft
 from numpy.typing import ArrayLike
 
-from pdprivacy.distributions import Distribution, GeneralizedNormal
+from pdprivacy.core.distributions import Distribution, GeneralizedNormal
 from pdprivacy.types import Floats
 
 MOST_TERMS = 10_000

@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy import checks, metadata
+from pdprivacy import checks
 from pdprivacy.errors import MissingExtraError, ParameterError, got, short_public
-from pdprivacy.excerpts import check_release
-from pdprivacy.show.markup import ShownCells, Spanning, Table
-from pdprivacy.show.numbers import UNKNOWN, plain
+from pdprivacy.pipeline.storage import write_or_refuse
+from pdprivacy.releases import metadata
+from pdprivacy.releases.excerpts import check_release
 from pdprivacy.show.view import SEEDED, View
-from pdprivacy.storage import write_or_refuse
+from pdprivacy.text.markup import ShownCells, Spanning, Table
+from pdprivacy.text.numbers import UNKNOWN, plain
 
 PIECES = ["released", "standard_error", "lower", "upper"]
 WORKBOOK = 'released.dp.to_excel("table.xlsx").'

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.domain import Domain
+from pdprivacy.core.privacy import Unit
+from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, ParameterError, PrivacyError, got
 from pdprivacy.exact import near
-from pdprivacy.metadata import COUNTS, KEY, MARK, Released, recognized
-from pdprivacy.privacy import Unit
-from pdprivacy.show import markup
-from pdprivacy.show.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
-from pdprivacy.show.numbers import cost, label, percent, plain, printable, remaining
+from pdprivacy.releases.metadata import COUNTS, KEY, MARK, Released, recognized
 from pdprivacy.show.view import ALTERED, SEEDED, View, neighbors_text, title_of_charge
+from pdprivacy.text import markup
+from pdprivacy.text.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
+from pdprivacy.text.numbers import cost, label, percent, plain, printable, remaining
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
@@ -389,7 +389,7 @@ def entry_table(entries: Sequence[Entry]) -> pd.DataFrame:
 class Standing:
     """The public facts of a protected frame: its declaration, its budget and its row steps.
 
-    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.protection.lineage`. ``rows``: the
+    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.core.gate.contents.lineage`. ``rows``: the
     number of records if it is public. ``seeded``: whether a secret sample can be drawn again.
     """
 

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from pdprivacy import excerpts, metadata
-from pdprivacy.mechanism import MECHANISMS
-from pdprivacy.metadata import Metadata, Released
-from pdprivacy.show.markup import ShownCells, Table, grid
-from pdprivacy.show.numbers import (
+from pdprivacy.core.mechanisms import MECHANISMS
+from pdprivacy.releases import excerpts, metadata
+from pdprivacy.releases.metadata import Metadata, Released
+from pdprivacy.text.markup import ShownCells, Table, grid
+from pdprivacy.text.numbers import (
     cost,
     dated,
     duration,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pdprivacy.mechanism import Gaussian, GeneralizedGaussian, Laplace
+from pdprivacy.core.mechanisms import Gaussian, GeneralizedGaussian, Laplace
 
 SIZE = 10**6
 ROUNDS = 11

@@ -25,9 +25,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pdprivacy.domain import Column
-from pdprivacy.engine_narwhals import NarwhalsEngine
-from pdprivacy.statistic import quantity
+from pdprivacy.core.engines.other import NarwhalsEngine
+from pdprivacy.core.statistics import quantity
+from pdprivacy.declaration.domain import Column
 
 TARGET = 1.15
 REGIONS = ("midwest", "northeast", "south", "west")

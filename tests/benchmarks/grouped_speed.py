@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy.domain import Column, Domain
+from pdprivacy.declaration.domain import Column, Domain
 from tests.benchmarks.selection_speed import compare
 
 SIZE = 10**7

@@ -30,7 +30,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pdprivacy import Budget, Ledger, Pure
-from pdprivacy.accounting import Event
+from pdprivacy.core.accounting import Event
 from pdprivacy.ledger.account import Charge
 from pdprivacy.ledger.store import Writer
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pdprivacy.noise import discrete_gaussian, discrete_laplace, source
+from pdprivacy.core.noise import discrete_gaussian, discrete_laplace, source
 
 SIZE = 10**6
 ROUNDS = 21

@@ -23,8 +23,9 @@ import pandas as pd
 import pandera.pandas as pa
 import scipy
 
-from pdprivacy import Column, Domain, protection, risk
-from pdprivacy.mechanism import Laplace
+from pdprivacy import Column, Domain, risk
+from pdprivacy import frames as protection
+from pdprivacy.core.mechanisms import Laplace
 
 LABELS = 5
 EPSILON = np.logspace(-3, 2, 200)

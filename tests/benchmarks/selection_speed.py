@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy.domain import Column, Domain
-from pdprivacy.mechanism import ExponentialMechanism, NoisyMax, PermuteAndFlip
-from pdprivacy.noise import source
+from pdprivacy.core.mechanisms import ExponentialMechanism, NoisyMax, PermuteAndFlip
+from pdprivacy.core.noise import source
+from pdprivacy.declaration.domain import Column, Domain
 
 SIZE = 10**7
 CANDIDATES = 10**5

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from scipy.spatial.distance import pdist
 
-from pdprivacy.suppression import keep_probabilities, outlier_scores
+from pdprivacy.amplification.suppression import keep_probabilities, outlier_scores
 
 ROUNDS = 9
 

@@ -21,8 +21,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
-from pdprivacy import expressions as transform
-from pdprivacy.domain import Column, Domain
+from pdprivacy.core import rows as transform
+from pdprivacy.declaration.domain import Column, Domain
 
 MASK = 0.7
 WHOLE = 1.5

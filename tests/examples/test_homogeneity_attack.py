@@ -20,9 +20,9 @@ import pytest
 from scipy.stats import multinomial, norm
 
 from pdprivacy import risk
+from pdprivacy.core.mechanisms import Gaussian, Laplace
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import Gaussian, Laplace
-from pdprivacy.releases import table_utility
+from pdprivacy.risk import table_utility
 
 HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "homogeneity_attack.py"

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy.protection import find
-from pdprivacy.suppression import outlier_epsilon, outlier_floor
+from pdprivacy.amplification.suppression import outlier_epsilon, outlier_floor
+from pdprivacy.frames import find
 
 HERE = Path(__file__).resolve().parents[1]
 SCRIPT = HERE.parent / "examples" / "omitting_records.py"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy import ZCDP, Approx, Pure, Unit
-from pdprivacy.accounting import Event, GaussianNoise
+from pdprivacy.core.accounting import Event, GaussianNoise
 from pdprivacy.errors import TamperedLedgerError
 from pdprivacy.ledger.account import Account, Charge, Terms, answer_of, entry_of, terms_of, time_of
 from pdprivacy.ledger.store import Row, canonical, digest, link

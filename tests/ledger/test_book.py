@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from pdprivacy import Budget, Ledger, Pure, Unit, disk
+from pdprivacy import Budget, Ledger, Pure, Unit
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
+from pdprivacy.ledger import disk
 from pdprivacy.ledger.book import MARK
 
 REQUEST = {"release": "mean", "columns": "'age'", "epsilon": "0.5"}

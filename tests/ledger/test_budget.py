@@ -18,8 +18,8 @@ import pandera.pandas as pa
 import pytest
 
 from pdprivacy import ZCDP, Approx, Budget, Column, Domain, Ledger, Pure, Unit
-from pdprivacy.accounting import Event, GaussianNoise
-from pdprivacy.accounting.events import from_json, tally
+from pdprivacy.core.accounting import Event, GaussianNoise
+from pdprivacy.core.accounting.events import from_json, tally
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetError,
@@ -280,7 +280,7 @@ def test_a_release_of_one_id_is_charged_and_made_once(path):
 def test_a_charge_whose_answer_was_lost_stays_and_is_not_answered_later(ledger, monkeypatch):
     private = protect(ledger, epsilon=1)
     with monkeypatch.context() as patch:
-        patch.setattr("pdprivacy.release.publish.attach", lambda *_, **__: 1 / 0)
+        patch.setattr("pdprivacy.releases.publish.attach", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             private.dp.count(epsilon=0.25, release_id="a")
     assert private.dp.budget.entries[["epsilon", "answered"]].to_numpy().tolist() == [[0.25, False]]
@@ -348,7 +348,7 @@ def test_nothing_is_read_where_the_charge_cannot_be_entered(ledger, monkeypatch)
         type(ledger.chain.store), "write", lambda *_, **__: raise_(LedgerError("The disk is full."))
     )
     monkeypatch.setattr(
-        "pdprivacy.engine.PandasEngine.rows", property(lambda _: pytest.fail("data was read"))
+        "pdprivacy.core.engines.PandasEngine.rows", property(lambda _: pytest.fail("data was read"))
     )
     with pytest.raises(LedgerError, match="disk is full"):
         private.dp.count(epsilon=0.25)

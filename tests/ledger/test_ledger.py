@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy import ZCDP, Approx, Budget, Ledger, Pure, Unit
-from pdprivacy.accounting import Event, GaussianNoise
+from pdprivacy.core.accounting import Event, GaussianNoise
 from pdprivacy.errors import AlreadyCharged, BudgetError, BudgetExceeded, LedgerError, ParameterError
 from pdprivacy.ledger import Account
 from tests.support.processes import refused_in_a_fork

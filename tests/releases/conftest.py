@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdprivacy import noise
+from pdprivacy.core import noise
 from tests.support.every_dtype import LARGE, MECHANISMS
 
 

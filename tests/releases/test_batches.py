@@ -10,7 +10,7 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy.engine import PandasEngine
+from pdprivacy.core.engines import PandasEngine
 from pdprivacy.errors import AlreadyCharged, ArgumentError, BudgetExceeded, DeclarationError, ParameterError
 
 CALLS = [

@@ -26,19 +26,13 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import pdprivacy
-from pdprivacy import Budget, Column, Domain, metadata, noise
-from pdprivacy.engine import PandasEngine
-from pdprivacy.errors import (
-    BudgetExceeded,
-    DeclarationWarning,
-    ParameterError,
-    PrivacyError,
-    TableTooLargeError,
-)
-from pdprivacy.mechanism import Laplace
-from pdprivacy.release.tasks import calibrate
-from pdprivacy.request import Request
-from pdprivacy.statistic import (
+from pdprivacy import Budget, Column, Domain
+from pdprivacy.core import noise
+from pdprivacy.core.engines import PandasEngine
+from pdprivacy.core.gate.request import Request
+from pdprivacy.core.gate.tasks import calibrate
+from pdprivacy.core.mechanisms import Laplace
+from pdprivacy.core.statistics import (
     BoundedStatistic,
     CellCounts,
     Direct,
@@ -49,6 +43,14 @@ from pdprivacy.statistic import (
     TreeCells,
     quantity,
 )
+from pdprivacy.errors import (
+    BudgetExceeded,
+    DeclarationWarning,
+    ParameterError,
+    PrivacyError,
+    TableTooLargeError,
+)
+from pdprivacy.releases import metadata
 from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
@@ -85,7 +87,7 @@ def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> tuple[Any, Re
         received.extend((release.task.statistic, release.task.request))
         raise CapturedError
 
-    with mock.patch("pdprivacy.release.execute.execute", capture), pytest.raises(CapturedError):
+    with mock.patch("pdprivacy.core.gate.execute.execute", capture), pytest.raises(CapturedError):
         call(private.dp)
     return received[0], received[1]
 
@@ -144,7 +146,7 @@ class World:
     def engine(self, rows: tuple[int, ...]) -> Any:
         if self.query is None:
             return PandasEngine(self.records.take(list(rows)).reset_index(drop=True))
-        return pdprivacy.protection.find(self.private(rows)).engine
+        return pdprivacy.frames.find(self.private(rows)).engine
 
     def counts(self, rows: tuple[int, ...]) -> bool:
         """Whether a table of these rows is one that what is public allows."""

@@ -18,19 +18,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy import Budget, Column, Domain, Unit, noise
-from pdprivacy.engine import PandasEngine, pandas_engine
-from pdprivacy.errors import (
-    BudgetExceeded,
-    DeclarationError,
-    DeclarationWarning,
-    ParameterError,
-    PrivacyError,
-)
-from pdprivacy.mechanism.exponential import Choosing
-from pdprivacy.release.tasks import Rounds, Swaps
-from pdprivacy.request import Request
-from pdprivacy.statistic import (
+from pdprivacy import Budget, Column, Domain, Unit
+from pdprivacy.core import noise
+from pdprivacy.core.engines import PandasEngine, pandas_engine
+from pdprivacy.core.gate.request import Request
+from pdprivacy.core.gate.tasks import Rounds, Swaps
+from pdprivacy.core.mechanisms.exponential import Choosing
+from pdprivacy.core.statistics import (
     Answer,
     Clusters,
     Medians,
@@ -43,7 +37,14 @@ from pdprivacy.statistic import (
     packed,
     quantity,
 )
-from pdprivacy.statistic.clusters import DIAMETER, _swaps
+from pdprivacy.core.statistics.clusters import DIAMETER, _swaps
+from pdprivacy.errors import (
+    BudgetExceeded,
+    DeclarationError,
+    DeclarationWarning,
+    ParameterError,
+    PrivacyError,
+)
 from tests.support.gate import drawn, exact, measured
 
 X = Column("x", "float", nullable=True, lower=-1, upper=1)
@@ -247,7 +248,7 @@ def test_laplace_noise_has_the_stated_scales_and_no_others(neighbors):
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_gaussian_noise_is_that_of_one_joint_release_per_round(neighbors):
-    from pdprivacy.mechanism import gaussian_delta
+    from pdprivacy.core.mechanisms import gaussian_delta
 
     drawn, statistic = noisy_round("gaussian", neighbors)
     # with deviations s_i, the round is Gaussian noise of this ratio of shift to deviation

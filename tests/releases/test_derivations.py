@@ -8,8 +8,8 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
+from pdprivacy.declaration.schema import read_schema
 from pdprivacy.errors import ParameterError
-from pdprivacy.schema import read_schema
 from tests.support.engine_frames import BESIDE_PANDAS, each_engine, frame_of
 from tests.support.neighbours import losses_of
 

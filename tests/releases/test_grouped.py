@@ -15,7 +15,10 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, sensitivity
-from pdprivacy.engine import PandasEngine
+from pdprivacy.core.engines import PandasEngine
+from pdprivacy.core.statistics import Quantile, RankGrid, Scope
+from pdprivacy.core.statistics.counts import Distinct
+from pdprivacy.declaration.timeline import Timeline
 from pdprivacy.errors import (
     DeclarationError,
     OpaqueFrameError,
@@ -23,9 +26,6 @@ from pdprivacy.errors import (
     PrivacyError,
     TableTooLargeError,
 )
-from pdprivacy.statistic import Quantile, RankGrid, Scope
-from pdprivacy.statistic.counts import Distinct
-from pdprivacy.timeline import Timeline
 from tests.support.neighbours import losses_of
 
 SIZE = 600

@@ -16,7 +16,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
-from pdprivacy.engine import PandasEngine
+from pdprivacy.core.engines import PandasEngine
 from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError, PrivacyError
 from tests.support.engine_frames import ON_NEWEST_PANDAS
 
@@ -497,8 +497,8 @@ def draws(dp: Any, args: tuple[Any, ...], number: int, epsilon: float, delta: An
         return np.array([result.answer.values for result in results])
 
     with (
-        mock.patch("pdprivacy.release.publish.published", numbers),
-        mock.patch("pdprivacy.release.results.Result.errors"),
+        mock.patch("pdprivacy.releases.publish.published", numbers),
+        mock.patch("pdprivacy.releases.results.Result.errors"),
     ):
         return getattr(dp, args[0])(
             *args[1:], epsilon=epsilon * number, delta=Fraction(delta) * number, releases=number, **options

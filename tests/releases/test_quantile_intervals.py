@@ -11,7 +11,8 @@ import pandera.pandas as pa
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain, protection
+from pdprivacy import Column, Domain
+from pdprivacy import frames as protection
 from pdprivacy.errors import MetadataError, ParameterError
 from pdprivacy.releases import median, quantile
 from tests.support.statistics import accepts_share

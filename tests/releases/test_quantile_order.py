@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pdprivacy
-from pdprivacy import Column, Domain, protection
+from pdprivacy import Column, Domain
+from pdprivacy import frames as protection
 from pdprivacy.errors import ParameterError
 from pdprivacy.releases import quantile
 from pdprivacy.releases.quantile_order import in_order

@@ -13,8 +13,9 @@ import pandas.testing as pdt
 import pytest
 from scipy import stats
 
-from pdprivacy import Column, Domain, Pure, metadata
-from pdprivacy.accounting import Event
+from pdprivacy import Column, Domain, Pure
+from pdprivacy.core.accounting import Event
+from pdprivacy.core.statistics import RankGrid
 from pdprivacy.errors import (
     AlreadyCharged,
     BudgetExceeded,
@@ -24,7 +25,7 @@ from pdprivacy.errors import (
     TableTooLargeError,
     UnknownNameError,
 )
-from pdprivacy.statistic import RankGrid
+from pdprivacy.releases import metadata
 from tests.support.statistics import accepts, accepts_counts, accepts_share
 
 ROWS = 601
@@ -309,7 +310,7 @@ def test_a_refusal_charges_nothing_and_reads_nothing(call, error, monkeypatch):
         raise AssertionError
 
     for name in ("table", "ranks"):
-        monkeypatch.setattr("pdprivacy.engine.PandasEngine." + name, read)
+        monkeypatch.setattr("pdprivacy.core.engines.PandasEngine." + name, read)
     with pytest.raises(error):
         call(private.dp)
     assert private.dp.budget.spent == (0, 0)
@@ -325,7 +326,7 @@ def test_a_failure_after_the_charge_stays_charged(monkeypatch):
         ("table", lambda: private.dp.mode("region", epsilon=1)),
         ("ranks", lambda: private.dp.median("age", epsilon=1)),
     ):
-        monkeypatch.setattr("pdprivacy.engine.PandasEngine." + name, lost)
+        monkeypatch.setattr("pdprivacy.core.engines.PandasEngine." + name, lost)
         with pytest.raises(RuntimeError, match="lost"):
             call()
     assert private.dp.budget.spent == (2, 0)

@@ -15,6 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdprivacy import ZCDP, Approx, Budget, Pure, Unit, accounting
+from pdprivacy.core.gate.request import Request
+from pdprivacy.core.gate.tasks import calibrate, events
+from pdprivacy.core.mechanisms.gaussian import exact_multiplier
+from pdprivacy.core.statistics import Part
 from pdprivacy.errors import (
     AlreadyCharged,
     ArgumentError,
@@ -24,11 +28,7 @@ from pdprivacy.errors import (
     ParameterError,
     TableTooLargeError,
 )
-from pdprivacy.mechanism.gaussian import exact_multiplier
-from pdprivacy.release.tasks import calibrate, events
 from pdprivacy.releases import split
-from pdprivacy.request import Request
-from pdprivacy.statistic import Part
 from tests.support.snapshots import records_of
 
 # ---------------------------------------------------------------- budgets in several currencies
@@ -304,7 +304,9 @@ def test_a_plan_counts_by_its_releases_under_a_rule_in_rho(survey, schema, rule)
 def test_a_plan_that_does_not_fit_reads_and_charges_nothing(survey, schema, monkeypatch):
     private = survey.dp.protect(schema, epsilon=1)
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.6})] * 2)
-    monkeypatch.setattr("pdprivacy.protection.Protected.engine", property(lambda _: pytest.fail("read")))
+    monkeypatch.setattr(
+        "pdprivacy.core.gate.contents.Protected.engine", property(lambda _: pytest.fail("read"))
+    )
     with pytest.raises(BudgetExceeded):
         plan.release()
     assert private.dp.budget.entries.empty

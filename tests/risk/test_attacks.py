@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.integrate import dblquad
 
+from pdprivacy.core.mechanisms import Gaussian, Geometric, Laplace, Staircase
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import Gaussian, Geometric, Laplace, Staircase
 from pdprivacy.risk import attacks, dr_ha
 from pdprivacy.risk.attacks import plurality_risk, probabilistic_risk
 from pdprivacy.risk.compositions import Cells, NoNoise, OnlyNoise, Reading

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pdprivacy import risk
-from pdprivacy.distributions import GeneralizedNormal
-from pdprivacy.mechanism import DiscreteGaussian, Gaussian, Geometric, Laplace, Staircase
+from pdprivacy.core.distributions import GeneralizedNormal
+from pdprivacy.core.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Staircase
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.joint_counts import JointCells
 from pdprivacy.risk.noise_sums import NoiseSum

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from pdprivacy.errors import MissingExtraError, ParameterError
-from pdprivacy.mechanism import (
+from pdprivacy.core.mechanisms import (
     DiscreteGaussian,
     Gaussian,
     GeneralizedGaussian,
@@ -20,7 +19,8 @@ from pdprivacy.mechanism import (
     Laplace,
     Staircase,
 )
-from pdprivacy.noise import simulator
+from pdprivacy.core.noise import simulator
+from pdprivacy.errors import MissingExtraError, ParameterError
 from pdprivacy.risk import dr_ha, monte_carlo
 from pdprivacy.risk.monte_carlo import Simulated, simulate
 

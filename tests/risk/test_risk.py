@@ -24,8 +24,15 @@ from scipy.stats import (
 )
 
 from pdprivacy import risk
+from pdprivacy.core.mechanisms import (
+    DiscreteGaussian,
+    Gaussian,
+    GeneralizedGaussian,
+    Geometric,
+    Laplace,
+    Staircase,
+)
 from pdprivacy.errors import ParameterError
-from pdprivacy.mechanism import DiscreteGaussian, Gaussian, GeneralizedGaussian, Geometric, Laplace, Staircase
 from pdprivacy.risk import exact_risk
 
 NOISE = {"laplace": laplace(scale=2.0), "gaussian": norm(scale=1.7), "geometric": dlaplace(0.6)}

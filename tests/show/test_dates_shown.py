@@ -11,8 +11,8 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
-from pdprivacy.show.numbers import dated, duration
-from pdprivacy.timeline import Timeline
+from pdprivacy.declaration.timeline import Timeline
+from pdprivacy.text.numbers import dated, duration
 
 SIZES = {"days": 86_400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 START = pd.Timestamp("2020-01-01")

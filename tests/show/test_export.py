@@ -17,8 +17,8 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError
 from pdprivacy.show.export import _in_latex, _in_markdown
-from pdprivacy.show.numbers import printable
 from pdprivacy.show.pages import html_of_marked
+from pdprivacy.text.numbers import printable
 from tests.support.released import RELEASES
 
 ODD = ("a|b", "50 % & more_", "*x* `y` <b>", "new\nline", "[16, 30)", "-3", "=1+1", "{\\~^#$}", "a--b")
@@ -337,4 +337,4 @@ def test_nothing_is_charged(private):
     for way in (mean.dp.to_frame, mean.dp.to_markdown, mean.dp.to_latex):
         way()
     assert private.dp.budget.spent == before
-    assert pdprivacy.metadata.verify(mean)
+    assert pdprivacy.releases.metadata.verify(mean)

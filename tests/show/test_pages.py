@@ -20,8 +20,6 @@ import pdprivacy
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import MetadataError, NotProtectedError
 from pdprivacy.releases import MODULES, RELEASING
-from pdprivacy.show import markup
-from pdprivacy.show.numbers import half_width, label, paired, percent, plain, printable
 from pdprivacy.show.pages import (
     html_of_marked,
     load_ipython_extension,
@@ -29,6 +27,8 @@ from pdprivacy.show.pages import (
     unload_ipython_extension,
 )
 from pdprivacy.show.view import TITLES, View, title_of_charge
+from pdprivacy.text import markup
+from pdprivacy.text.numbers import half_width, label, paired, percent, plain, printable
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -854,7 +854,7 @@ def test_null_labels_and_missing_numbers_are_shown_as_pandas_does(guarded):
     assert [row[0] for row in of(counts).tables[0][1:]] == [*counts.index[:2], "NaN"]
     attrs = counts.attrs
     odd = pd.Series([1.5, np.nan, np.inf], index=pd.Index([None, np.nan, None], dtype=object), name="count")
-    pdprivacy.metadata.attach(
+    pdprivacy.releases.metadata.attach(
         odd, {**attrs["dp"], "error": {"level": 0.95, "standard_error": 1, "plus_minus": 2}}
     )
     page = of(odd)
@@ -866,12 +866,12 @@ def test_errors_that_are_not_known_are_not_made_up(guarded):
     mean = guarded.dp.mean(["age", "family"], epsilon=1)
     mean[:] = [40.0, 5.5]
     error = {"level": 0.95, "standard_error": [None, 0.5], "plus_minus": [None, 1.0]}
-    pdprivacy.metadata.attach(mean, {**mean.attrs["dp"], "error": error})
+    pdprivacy.releases.metadata.attach(mean, {**mean.attrs["dp"], "error": error})
     page = of(mean)
     assert [row[2].strip() for row in page.tables[0][1:]] == ["", "1.1"]
     assert "not known of all numbers" in page.words
     none = {"level": 0.95, "standard_error": None, "plus_minus": None}
-    pdprivacy.metadata.attach(mean, {**mean.attrs["dp"], "error": none})
+    pdprivacy.releases.metadata.attach(mean, {**mean.attrs["dp"], "error": none})
     assert ["error", "not known"] in of(mean).tables[1]
     assert "±" not in of(mean).words
 
@@ -895,7 +895,7 @@ def wide(rows, columns):
         "seeded": False,
         "version": "0",
     }
-    pdprivacy.metadata.attach(table, stored)
+    pdprivacy.releases.metadata.attach(table, stored)
     return table
 
 

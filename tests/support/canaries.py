@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from pdprivacy.declaration.schema import validate
 from pdprivacy.errors import InvalidDataError
-from pdprivacy.schema import validate
 
 __all__ = ["CANARY", "CELL", "NUMBER", "refused"]
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
-from pdprivacy.statistic import Part
+from pdprivacy.core.statistics import Part
 
 
 class CapturedError(Exception):
@@ -28,7 +28,7 @@ def captured(private: pd.DataFrame, call: Callable[[Any], Any]) -> Any:
         seen.append(release.task.statistic)
         raise CapturedError
 
-    with mock.patch("pdprivacy.release.execute.execute", gate), pytest.raises(CapturedError):
+    with mock.patch("pdprivacy.core.gate.execute.execute", gate), pytest.raises(CapturedError):
         call(private.dp)
     return seen[0]
 

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 import pdprivacy
-from pdprivacy.domain import Column, Domain
-from pdprivacy.metadata import all_noise
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.releases.metadata import all_noise
 
 LEVEL = 0.95
 EPSILONS = (0.1, 1.0, 10.0)

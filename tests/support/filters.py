@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdprivacy import Column, Domain
-from pdprivacy.expressions import Transform, query
+from pdprivacy.core.rows import Transform, query
 
 LABELS = ("south", "north", "it's", "a`b", "&|")
 DOMAIN = Domain(

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy import Unit
-from pdprivacy.release.execute import execute
-from pdprivacy.release.spec import AnswerLabels, Call, Drawn, Release
-from pdprivacy.release.tasks import NoisyNumbers, Selections
-from pdprivacy.request import Request
+from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.request import Request
+from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Release
+from pdprivacy.core.gate.tasks import NoisyNumbers, Selections
 
 __all__ = ["Measured", "drawn", "exact", "measured", "selected"]
 

@@ -14,16 +14,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pdprivacy import noise
+from pdprivacy.core import noise
+from pdprivacy.core.gate import tasks
+from pdprivacy.core.mechanisms import exponential
+from pdprivacy.core.mechanisms.support import first_step, in_steps, last_step
+from pdprivacy.core.noise.bits import Source
+from pdprivacy.core.noise.choice import Weights
+from pdprivacy.core.privacy import ZCDP
+from pdprivacy.core.statistics.candidates import Quantile
 from pdprivacy.ledger import Budget
-from pdprivacy.mechanism import exponential
-from pdprivacy.mechanism.support import first_step, in_steps, last_step
-from pdprivacy.noise.bits import Source
-from pdprivacy.noise.choice import Weights
-from pdprivacy.privacy import ZCDP
-from pdprivacy.release import publish, tasks
-from pdprivacy.releases import clustering
-from pdprivacy.statistic.candidates import Quantile
+from pdprivacy.releases import clustering, publish
 from tests.support.records import Charge, Coins, Draw, Event, Law, Selection
 
 __all__ = ["Listener", "attached"]

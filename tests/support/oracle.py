@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy import errors, metadata, projection
+from pdprivacy import errors
+from pdprivacy.releases import metadata, projection
 from tests.support import spark
 from tests.support.oracle_cases import CASES, FAMILIES, Case
 from tests.support.oracle_frames import ENGINES, available, frame_of, protected

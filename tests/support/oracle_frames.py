@@ -11,7 +11,7 @@ import pandas as pd
 
 import pdprivacy
 from pdprivacy import Column, Domain, errors
-from pdprivacy.timeline import Timeline
+from pdprivacy.declaration.timeline import Timeline
 from tests.support import engine_frames
 
 __all__ = [

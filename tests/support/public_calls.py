@@ -17,7 +17,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 import pdprivacy
-from pdprivacy import accounting, command, mechanism, noise, postprocess, risk, suppression
+from pdprivacy import accounting, command, mechanism, postprocess, risk, suppression
+from pdprivacy.core import noise
 from tests.support.canaries import CANARY, NUMBER
 
 ODD: tuple[Callable[[], Any], ...] = (

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy import releases
-from pdprivacy.protection import ProtectedFrame, find
-from pdprivacy.release.execute import execute
+from pdprivacy.core.gate.execute import execute
+from pdprivacy.frames import ProtectedFrame, find
 
 RELEASES: Mapping[str, Callable[[Any], Any]] = {
     "count": lambda dp: dp.count(epsilon=1),

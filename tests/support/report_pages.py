@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pandas as pd
 
 import pdprivacy
-from pdprivacy import metadata
+from pdprivacy.releases import metadata
 
 
 class Page(HTMLParser):

@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import pdprivacy
-from pdprivacy import releases, request
+from pdprivacy import releases
 from pdprivacy.accessor import PlanDP, ProtectedDP
-from pdprivacy.protection import ROW_STEPS
-from pdprivacy.releases import moments, planning, rank_plans, selection, table_risk
+from pdprivacy.core.gate import request
+from pdprivacy.frames import ROW_STEPS
+from pdprivacy.releases import moments, planning, rank_plans, selection
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP
 from pdprivacy.releases.planning import PLANS, PLANS_BY_GROUP
+from pdprivacy.risk import table_risk
 
 __all__ = ["PATH", "returned", "stub"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pdprivacy import ProtectedFrame
-from pdprivacy.protection import find
+from pdprivacy.frames import find
 
 __all__ = ["records_of"]
 

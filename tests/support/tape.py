@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdprivacy.noise import Source
+from pdprivacy.core.noise import Source
 
 __all__ = ["Tape"]
 

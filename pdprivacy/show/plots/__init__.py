@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import NoPictureError, short_public
-from pdprivacy.metadata import COUNTS, MATRICES, recognized
+from pdprivacy.releases.metadata import COUNTS, MATRICES, recognized
 from pdprivacy.show.plots.budget_plots import draw_budget, draw_plan
 from pdprivacy.show.plots.canvas import MARK
 from pdprivacy.show.plots.charts import Cube, are_periods, draw_numbers, draw_series

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pdprivacy.errors import MetadataError, MissingExtraError, ParameterError, got
-from pdprivacy.show.numbers import plain, printable, short, tick_texts
+from pdprivacy.text.numbers import plain, printable, short, tick_texts
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.show.numbers import plain, span
 from pdprivacy.show.plots.canvas import ORDERS, Canvas, linear_ticks, log_ticks, luminance, mixed
 from pdprivacy.show.plots.charts import Cube, edge_texts, edges_of, label_of, names_of, within_noise
+from pdprivacy.text.numbers import plain, span
 from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:

@@ -15,21 +15,22 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
-from pdprivacy import checks, metadata
+from pdprivacy import checks
 from pdprivacy.checks import check_name, flag, one_of
-from pdprivacy.domain import Domain
+from pdprivacy.core.privacy import Approx, Confidential, Pure, Unit, loss
+from pdprivacy.declaration.domain import Domain
+from pdprivacy.declaration.schema import read_schema
 from pdprivacy.errors import MetadataError, ParameterError, got, short_traceback, short_tracebacks
+from pdprivacy.frames import ProtectedFrame, find
 from pdprivacy.ledger import Budget, Ledger
-from pdprivacy.metadata import KEY, Metadata, Released, recognized
-from pdprivacy.privacy import Approx, Confidential, Pure, Unit, loss
-from pdprivacy.protection import ProtectedFrame, find
-from pdprivacy.releases.table_risk import ConfidentialTables
-from pdprivacy.schema import read_schema
-from pdprivacy.show.markup import embedded
+from pdprivacy.pipeline.storage import check_pyarrow, load, write_or_refuse
+from pdprivacy.releases import metadata
+from pdprivacy.releases.metadata import KEY, Metadata, Released, recognized
+from pdprivacy.risk.table_risk import ConfidentialTables
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
 from pdprivacy.show.view import View
-from pdprivacy.storage import check_pyarrow, load, write_or_refuse
+from pdprivacy.text.markup import embedded
 
 __all__ = ["Collected", "Edition", "Given", "Report", "ReportedRelease", "collect", "report"]
 

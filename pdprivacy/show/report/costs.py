@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pdprivacy.accounting import Spent, zcdp_epsilon
-from pdprivacy.accounting.rules import Amount
 from pdprivacy.checks import check_name
+from pdprivacy.core.accounting import Spent, zcdp_epsilon
+from pdprivacy.core.accounting.rules import Amount
+from pdprivacy.core.privacy import ZCDP, Unit
 from pdprivacy.errors import LedgerError, ParameterError, TamperedLedgerError, got
 from pdprivacy.ledger import Account, Audit, Budget, Entry, Ledger
 from pdprivacy.ledger.audit import audit
 from pdprivacy.ledger.book import StoredBook
 from pdprivacy.ledger.store import Chain
-from pdprivacy.privacy import ZCDP, Unit
-from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import cost, factor, loss_text, percent_down, percent_up
+from pdprivacy.text.markup import Table
+from pdprivacy.text.numbers import cost, factor, loss_text, percent_down, percent_up
 
 if TYPE_CHECKING:
     from pdprivacy.show.report import Edition, ReportedRelease

@@ -16,16 +16,18 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy._version import __version__
-from pdprivacy.domain import Column, Domain
+from pdprivacy.core.privacy import Confidential
+from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import MissingExtraError, NoPictureError
 from pdprivacy.ledger import Entry
-from pdprivacy.metadata import COUNTS, Released
-from pdprivacy.privacy import Confidential
-from pdprivacy.releases.equivalence_classes import Anonymity
-from pdprivacy.releases.table_risk import ConfidentialTables
+from pdprivacy.releases.metadata import COUNTS, Released
+from pdprivacy.risk.equivalence_classes import Anonymity
+from pdprivacy.risk.table_risk import ConfidentialTables
 from pdprivacy.show import plots
-from pdprivacy.show.markup import Table
-from pdprivacy.show.numbers import (
+from pdprivacy.show.report.costs import Charges, Total, payments
+from pdprivacy.show.view import View, mechanism_text, title_of_charge
+from pdprivacy.text.markup import Table
+from pdprivacy.text.numbers import (
     cost,
     joined,
     label,
@@ -37,8 +39,6 @@ from pdprivacy.show.numbers import (
     printable,
     signed,
 )
-from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import View, mechanism_text, title_of_charge
 
 if TYPE_CHECKING:
     import jinja2

@@ -15,7 +15,7 @@ import pytest
 import pdprivacy
 from pdprivacy import ZCDP, Approx, Column, Domain, Pure
 from pdprivacy.errors import MetadataError, MissingExtraError, OmissionWarning, ParameterError
-from pdprivacy.metadata import PLAN
+from pdprivacy.releases.metadata import PLAN
 from pdprivacy.show import plots
 from pdprivacy.show.plots import budget_plots
 from pdprivacy.show.plots.canvas import luminance

@@ -15,9 +15,9 @@ import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.errors import MetadataError, MissingExtraError, OpaqueFrameError, ParameterError
 from pdprivacy.show import plots
-from pdprivacy.show.numbers import half_width, paired, printable, span
 from pdprivacy.show.plots.canvas import luminance
 from pdprivacy.show.plots.charts import edges_of, label_of
+from pdprivacy.text.numbers import half_width, paired, printable, span
 from tests.support.pictures import check_texts
 
 if find_spec("matplotlib") is None:

@@ -12,8 +12,8 @@ import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
-from pdprivacy.show.numbers import half_width
 from pdprivacy.show.plots.canvas import luminance
+from pdprivacy.text.numbers import half_width
 
 if find_spec("matplotlib") is None:
     pytest.skip("pictures need matplotlib", allow_module_level=True)

@@ -22,7 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pdprivacy
-from pdprivacy import Budget, Column, Domain, Ledger, Pure, metadata
+from pdprivacy import Budget, Column, Domain, Ledger, Pure
+from pdprivacy.core.privacy import Confidential
 from pdprivacy.errors import (
     MetadataError,
     MissingExtraError,
@@ -32,10 +33,10 @@ from pdprivacy.errors import (
     ParameterError,
     TamperedLedgerError,
 )
-from pdprivacy.privacy import Confidential
-from pdprivacy.show.numbers import cost, half_width, paired, remaining
+from pdprivacy.pipeline.storage import to_bytes
+from pdprivacy.releases import metadata
 from pdprivacy.show.report import Report, costs, report_page
-from pdprivacy.storage import to_bytes
+from pdprivacy.text.numbers import cost, half_width, paired, remaining
 from tests.support.report_pages import Page, fabricated, page, total_of
 
 DRAWN = find_spec("matplotlib") is not None

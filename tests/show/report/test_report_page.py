@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 import pdprivacy
-from pdprivacy import Column, Domain, Pure, metadata
+from pdprivacy import Column, Domain, Pure
+from pdprivacy.releases import metadata
 
 missing = [name for name in ("playwright", "axe_playwright_python", "pypdf") if find_spec(name) is None]
 if missing:

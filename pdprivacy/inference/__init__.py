@@ -1,0 +1,1 @@
+"""What follows from released numbers: combinations, tests, and intervals at another level."""

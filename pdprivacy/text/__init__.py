@@ -1,0 +1,1 @@
+"""Numbers, markup and progress as text: what every other part shows things with."""

@@ -1,0 +1,271 @@
+"""The disclosure risk of released counts against a simulated reader of the released table."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext as nothing
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pdprivacy import Column, Domain
+from pdprivacy.errors import BoundingWarning
+from pdprivacy.risk import released_risk
+
+REGIONS, LABELS, BINS = ("u", "v"), ("no", "yes"), (0, 10, 20, 30)
+DOMAIN = Domain(
+    (
+        Column("a", "category", categories=REGIONS, role="quasi_identifier"),
+        Column("s", "category", categories=LABELS, role="sensitive"),
+        Column("n", "integer", lower=0, upper=30, bins=BINS, role="sensitive"),
+        Column("free", "category", categories=("x", "y")),
+        Column("one", "category", categories=("only",), role="sensitive"),
+        Column("w", "float", lower=0, upper=2),
+    )
+)
+
+
+def people(rows=100, seed=1):
+    """A region decides the label, and says nothing of the number."""
+    rng = np.random.default_rng(seed)
+    region = rng.integers(0, 2, rows)
+    return pd.DataFrame(
+        {
+            "a": np.array(REGIONS)[region],
+            "s": np.array(LABELS)[region],
+            "n": rng.integers(1, 30, rows),
+            "free": np.array(["x", "y"])[rng.integers(0, 2, rows)],
+            "one": "only",
+            "w": 1.0,
+        }
+    )
+
+
+def private(rows=100, seed=1):
+    return people(rows, seed).dp.protect(DOMAIN, epsilon=10**6)
+
+
+def noise_like(mechanism, epsilon, shape, rng):
+    if mechanism == "laplace":
+        return rng.laplace(0, 1 / epsilon, shape)
+    falls = 1 - np.exp(-epsilon)  # a difference of geometric variables
+    return rng.geometric(falls, shape) - rng.geometric(falls, shape)
+
+
+def positive(noisy, column):
+    """Return the labels of one sensitive column that a reader holds for present, of (draws, cells, ...).
+
+    First those of any positive count, then those of a positive sum.
+    """
+    others = tuple(axis for axis in range(2, noisy.ndim) if axis != column + 2)
+    return (noisy >= 0.5).any(axis=others), noisy.sum(axis=others) >= 0.5
+
+
+def disclosed(present, holders):
+    """Return which cells show one label that some record has, of (draws, cells, labels)."""
+    return (present.sum(axis=2) == 1) & (present & (holders > 0)).any(axis=2)
+
+
+def simulated(released, sensitive, mechanism, epsilon, rng, draws=20_000):
+    """Return the risks of each sensitive column in both readings, by simulation from released counts.
+
+    ``released``: (cells, labels, ...). Records are drawn with the proportions of the released counts, get
+    noise, and are read.
+    """
+    risks = []
+    for column in range(sensitive):
+        others = tuple(axis for axis in range(1, released.ndim) if axis != column + 1)
+        by_label = np.clip(np.rint(released.sum(axis=others)), 0, None).astype(int)
+        joint = np.clip(np.rint(released), 0, None).astype(int)
+        combinations = released[0].size // released.shape[column + 1]
+        for reading, counts in enumerate((joint, by_label)):
+            flat = counts.reshape(len(counts), -1)
+            sizes, filled = flat.sum(axis=1), flat.any(axis=1)
+            drawn = np.stack(
+                [
+                    rng.multinomial(n, row / n, draws)
+                    for n, row in zip(sizes[filled], flat[filled], strict=True)
+                ],
+                1,
+            )
+            drawn = drawn.reshape(draws, filled.sum(), *counts.shape[1:])
+            if reading == 0:
+                noisy, holders = (
+                    drawn + noise_like(mechanism, epsilon, drawn.shape, rng),
+                    drawn.sum(axis=tuple(a + 1 for a in others)),
+                )
+                present = positive(noisy, column)[0]
+            else:
+                noise = noise_like(mechanism, epsilon, (*drawn.shape, combinations), rng).sum(axis=-1)
+                present, holders = drawn + noise >= 0.5, drawn
+            by_cell = disclosed(present, holders).mean(axis=0)
+            risks.append((column, by_cell.mean(), np.average(by_cell, weights=sizes[filled])))
+    return pd.DataFrame(risks, columns=["column", "by_cells", "by_records"]).groupby("column").max()
+
+
+def test_a_reader_of_two_sensitive_columns_learns_what_the_table_states():
+    rng = np.random.default_rng(2)
+    exact = pd.crosstab(people()["a"], [people()["s"], pd.cut(people()["n"], BINS)]).to_numpy()
+    cells = exact.reshape(1, 2, 2, 3).repeat(10_000, axis=0)
+    noisy = cells + noise_like("geometric", 1, cells.shape, rng)
+    holders = cells.sum(axis=3)
+    by_count, by_sum = (disclosed(present, holders).mean() for present in positive(noisy, 0))
+    assert by_count == pytest.approx(0.39, abs=0.015)
+    assert by_sum == pytest.approx(0.60, abs=0.015)
+
+    frame = private()
+    stated = [frame.dp.crosstab("a", ["s", "n"], epsilon=1).dp.metadata.dr_ha for _ in range(30)]
+    assert 0.39 < np.mean([record["by_records"] for record in stated]) < 0.60
+    assert max(record["by_records"] for record in stated) < 0.61
+    assert all(record["by_column"]["n"] < 0.01 for record in stated)
+    assert float(frame.dp.dr_ha("a", ["s", "n"], 1)) == pytest.approx(0.731, abs=1e-3)  # of two tables
+
+
+@pytest.mark.parametrize("mechanism", ["geometric", "laplace"])
+@pytest.mark.parametrize("sensitive", [["s"], ["s", "n"], ["n", "s"]])
+def test_the_stated_risk_is_that_of_a_simulated_reader(mechanism, sensitive):
+    frame, rng = private(12, seed=3), np.random.default_rng(4)
+    table = frame.dp.crosstab("a", sensitive, epsilon=1, mechanism=mechanism)
+    record = table.dp.metadata.dr_ha
+    shape = [{"s": 2, "n": 3}[name] for name in sensitive]
+    expected = simulated(table.to_numpy().reshape(2, *shape), len(sensitive), mechanism, 1, rng)
+    assert record["by"] == ["a"]
+    assert list(record["by_column"]) == sensitive
+    assert list(record["by_column"].values()) == pytest.approx(expected["by_records"].tolist(), abs=0.015)
+    assert record["by_records"] == max(record["by_column"].values())
+    assert record["by_cells"] == pytest.approx(expected["by_cells"].max(), abs=0.015)
+
+
+def test_counts_that_are_not_negative_are_read_one_by_one():
+    frame = private()
+    for options in ({"constraint": "nonnegative"}, {"bounding": "clamp"}):
+        with pytest.warns(BoundingWarning) if "bounding" in options else nothing():
+            records = [
+                frame.dp.crosstab("a", ["s", "n"], epsilon=1, **options).dp.metadata.dr_ha for _ in range(15)
+            ]
+        # no sum of counts cancels noise then: 0.39 by simulation, 0.60 with negative counts
+        assert 0.15 < np.mean([record["by_records"] for record in records]) < 0.40
+
+
+def test_a_risk_that_cannot_be_estimated_is_a_reason():
+    frame = private()
+    for by, sensitive, options, reason in (
+        ("a", "s", {"weights": "w"}, "weights"),
+        ("a", "one", {}, "one label"),
+        ("a", "s", {"epsilon": 1e-6}, "wide"),
+    ):
+        record = frame.dp.crosstab(by, sensitive, **{"epsilon": 1, **options}).dp.metadata.dr_ha
+        assert record["by_cells"] is record["by_records"] is None
+        assert reason in record["reason"]
+    assert frame.dp.crosstab("free", "s", epsilon=1).dp.metadata.dr_ha is None
+
+
+def test_a_column_without_a_role_divides_the_cells():
+    frame = private()
+    record = frame.dp.crosstab(["a", "free"], "s", epsilon=1).dp.metadata.dr_ha
+    assert record["by"] == ["a", "free"]
+    assert 0.3 < record["by_records"] < 0.74
+
+
+LAYOUTS = {
+    "swapped": lambda dp: dp.crosstab("s", "a", epsilon=1),
+    "margins": lambda dp: dp.crosstab("a", "s", epsilon=1, margins=True),
+    "shares": lambda dp: dp.crosstab("a", "s", epsilon=1, normalize="index"),
+    "labels": lambda dp: dp.value_counts(["s", "a"], epsilon=1),
+    "shares of labels": lambda dp: dp.value_counts(["a", "s"], epsilon=1, normalize=True),
+    "labels by group": lambda dp: dp.groupby("a").value_counts("s", epsilon=1),
+    "groups": lambda dp: dp.groupby(["a", "s"]).count(epsilon=1),
+    "aggregates": lambda dp: dp.groupby(["a", "s"]).agg("count", "w", epsilon=1, mechanism="geometric"),
+    "pivot table": lambda dp: dp.pivot_table("w", "a", "s", "count", epsilon=1, mechanism="geometric"),
+    "marginals": lambda dp: dp.marginals(["a", "s"], epsilon=1)["a", "s"],
+    "plan": lambda dp: dp.plan_releases([("crosstab", "a", "s", {"epsilon": 1})]).release()[0],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_counts_carries_the_risk_and_feeds_the_budget(layout):
+    records = []
+    for _ in range(12):
+        frame = private()
+        released = LAYOUTS[layout](frame.dp)
+        record = released.dp.metadata.dr_ha
+        assert (record["by"], list(record["by_column"])) == (["a"], ["s"])
+        assert frame.dp.budget.entries["cumulative_dr_ha"].tolist() == [pytest.approx(record["by_records"])]
+        records.append(record["by_records"])
+    # q(0) of geometric noise is 0.731, which is the risk where no false count is positive
+    assert max(records) <= 0.7311
+    assert np.mean(records) > 0.45
+
+
+def test_a_batch_counts_its_largest_risk_and_moments_have_none():
+    frame = private()
+    with frame.dp.batch() as batch:
+        coarse, fine = batch.value_counts(["a", "n"], epsilon=1), batch.crosstab("s", "a", epsilon=2)
+    reached = [each.result.dp.metadata.dr_ha["at_total_loss"] for each in (coarse, fine)]
+    assert frame.dp.budget.entries["cumulative_dr_ha"].tolist() == [max(reached)]
+    assert frame.dp.groupby(["a", "s"]).mean("w", epsilon=1).dp.metadata.dr_ha is None
+    assert frame.dp.value_counts("s", epsilon=1).dp.metadata.dr_ha is None
+
+
+def test_the_display_tells_the_risk_of_the_table_from_that_of_all_tables():
+    frame = private()
+    alone = frame.dp.crosstab("a", "s", epsilon=0.5, rng=1)
+    assert "of records in this table (dr_ha" in alone.dp._repr_html_() + repr(alone.dp)
+    frame.dp.count(epsilon=5)
+    table = frame.dp.crosstab("a", "s", epsilon=0.5, rng=1)
+    record, reached = table.dp.metadata.dr_ha, frame.dp.budget.entries["cumulative_dr_ha"].iloc[-1]
+    assert record["by_records"] < 0.7 < record["at_total_loss"] == reached
+    shown = table.dp._repr_html_() + repr(table.dp)
+    assert "at the total loss by then, which the budget counts" in shown
+    assert "the largest of all tables so far, each at the total loss by then" in repr(frame.dp.budget)
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_the_risk_of_a_hierarchy_is_near_that_of_a_simulated_reader(epsilon):
+    frame = private(400)
+    tables = [frame.dp.crosstab("a", "s", epsilon=epsilon, constraint="hierarchy") for _ in range(150)]
+    read = np.stack([table.to_numpy() for table in tables])[..., np.newaxis]
+    holders = pd.crosstab(people(400)["a"], people(400)["s"]).to_numpy()
+    share = disclosed(positive(read, 0)[0], holders).mean()
+    stated = np.mean([table.dp.metadata.dr_ha["by_records"] for table in tables[:20]])
+    assert stated == pytest.approx(share, abs=0.2)
+
+
+def test_several_releases_are_read_by_their_mean():
+    frame, rng = private(), np.random.default_rng(6)
+    noise = noise_like("geometric", 0.5, (20_000, 2, 2, 3, 4), rng).mean(axis=4)
+    exact = pd.crosstab(people()["a"], [people()["s"], pd.cut(people()["n"], BINS)]).to_numpy()
+    cells = exact.reshape(1, 2, 2, 3).repeat(20_000, axis=0)
+    share = max(disclosed(present, cells.sum(axis=3)).mean() for present in positive(cells + noise, 0))
+    records = [frame.dp.crosstab("a", ["s", "n"], epsilon=2, releases=4).dp.metadata.dr_ha for _ in range(12)]
+    assert max(record["by_records"] for record in records) == pytest.approx(share, abs=0.05)
+    with pytest.warns(BoundingWarning):
+        bounded = frame.dp.crosstab("a", "s", epsilon=2, releases=2, bounding="clamp")
+    assert "bounded" in bounded.dp.metadata.dr_ha["reason"]
+
+
+def test_many_records_do_not_make_the_estimate_long():
+    """Counts of 300 are not hidden by noise, so their risk is almost 0 and takes no work."""
+    streets = tuple(f"street {number}" for number in range(300))
+    labels = tuple(f"label {number}" for number in range(10))
+    address = Column("street", "category", categories=streets, role="quasi_identifier")
+    domain = Domain((address, Column("label", "category", categories=labels, role="sensitive")))
+    cells = pd.MultiIndex.from_product([streets, labels], names=["street", "label"]).to_frame(index=False)
+    counts = np.random.default_rng(1).poisson(300, len(cells))
+    frame = cells.loc[cells.index.repeat(counts)].dp.protect(domain, epsilon=10)
+    record = frame.dp.value_counts(["street", "label"], epsilon=1).dp.metadata.dr_ha
+    assert record["by_records"] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_layout_beyond_its_work_has_the_reason(monkeypatch):
+    monkeypatch.setattr(released_risk, "LITTLE_WORK", -1)  # uniform cells alone take no work
+    monkeypatch.setattr(released_risk, "WORK_BY_CELL", 0)
+    frame = private(12, seed=3)
+    for table in (
+        frame.dp.value_counts(["a", "s"], epsilon=1),
+        frame.dp.crosstab("a", ["s", "n"], epsilon=1),
+    ):
+        record = table.dp.metadata.dr_ha
+        assert record["by_records"] is None
+        assert "takes longer than its release" in record["reason"]
+    assert frame.dp.crosstab("a", "s", epsilon=1).dp.metadata.dr_ha["by_records"] > 0
