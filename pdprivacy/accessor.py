@@ -37,7 +37,8 @@ from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.hints.suggestions import misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
 from pdprivacy.releases import PLANNED, RELEASING, excerpts, metadata, projection
-from pdprivacy.releases.metadata import KEY, Metadata
+from pdprivacy.releases.metadata import Metadata
+from pdprivacy.text.marks import KEY
 from pdprivacy.types import Labels
 
 if TYPE_CHECKING:

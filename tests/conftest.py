@@ -39,8 +39,8 @@ if hasattr(os, "register_at_fork"):
     # a forked process collects nothing that its parent left: a connection of DuckDB, whose threads the fork
     # does not have, ends it by a segmentation fault
     os.register_at_fork(after_in_child=gc.freeze)
-OLDEST_TOO = {"engine", "engine_narwhals", "examples", "expressions", "protection", "schema", "show", "step"}
-OLDEST_TOO |= {"storage", "test_accessor", "test_bad_input", "test_cell_types", "test_conform", "test_oracle"}
+OLDEST_TOO = {"declaration", "engines", "examples", "frames", "pipeline", "rows", "show"}
+OLDEST_TOO |= {"test_accessor", "test_bad_input", "test_cell_types", "test_conform", "test_oracle"}
 OLDEST_TOO |= {"test_covariances", "test_disclosure_risk", "test_histograms", "test_metadata", "test_moments"}
 OLDEST_TOO |= {"test_postgres", "test_tables"}
 """Folders and modules of the long tests that run with the oldest dependencies, too.

@@ -28,110 +28,90 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part of the package, in layers; it may import from layers before its own.
 LAYERS = (
-    {"_version", "examples", "exact", "intervals", "types"},
-    {"errors", "show", "show.numbers"},
-    {
-        "checks",
-        "disk",
-        "distributions",
-        "frame_json",
-        "hints",
-        "least_distance",
-        "show.markup",
-        "show.progress",
-    },
-    {"timeline"},
-    {"privacy", "domain", "linear", "noise"},
-    {"sensitivity", "accounting", "postprocess", "risk", "suppression"},
-    {"mechanism"},
-    {"cell_types", "statistic", "expressions", "request"},
-    {"metadata"},
-    {"projection", "label_matching"},
-    {"excerpts"},
-    {"show.view"},
-    {"storage"},
-    {"show.pages", "show.plots", "show.export"},
-    {"schema", "conform", "engine", "ledger"},
-    {"engine_narwhals"},
-    {"inference", "significance"},
-    {"protection"},
-    {"release"},
+    {"_version", "exact", "hints.examples", "text.marks", "types"},
+    {"errors", "hints", "text", "text.numbers"},
+    {"checks", "hints.suggestions", "text.markup", "text.progress"},
+    {"declaration"},
+    {"core"},
+    {"core.distributions", "core.privacy"},
+    {"core.noise"},
+    {"core.accounting", "core.sensitivities"},
+    {"core.mechanisms"},
+    {"core.statistics", "core.rows"},
+    {"core.conform", "core.engines"},
+    {"core.gate"},
+    {"ledger", "postprocess"},
+    {"frames"},
+    {"risk"},
     {"releases"},
-    {"interval_levels"},
-    {"step"},
-    {"show.report"},
-    {"accessor", "command"},
+    {"inference"},
+    {"amplification"},
+    {"pipeline"},
+    {"show"},
+    {"accounting", "mechanism", "sensitivity", "suppression"},
+    {"accessor", "command", "signatures"},
     {"polars", "dask", "spark", "__main__"},
     {"__init__"},
 )
+ROOMS = ("text", "hints", "core")
+"""The rooms whose modules and folders are parts of their own."""
+
 THIRD_PARTIES = {
-    "pandera": {"schema"},
+    "pandera": {"declaration", "pipeline"},
     "scipy": {
-        "distributions",
-        "engine",
+        "amplification",
+        "core.distributions",
+        "core.engines",
+        "core.mechanisms",
+        "core.noise",
+        "core.statistics",
+        "declaration",
         "inference",
-        "linear",
-        "mechanism",
-        "noise",
         "risk",
-        "statistic",
-        "suppression",
     },
-    "pyarrow": {"cell_types", "command", "engine", "engine_narwhals", "protection", "storage"},
-    "openpyxl": {"show.export"},
-    "matplotlib": {"show.plots", "show.report"},
-    "jinja2": {"show.report"},
-    "tqdm": {"show.progress"},
+    "pyarrow": {"command", "core.engines", "core.gate", "declaration", "pipeline"},
+    "openpyxl": {"show"},
+    "matplotlib": {"show"},
+    "jinja2": {"show"},
+    "tqdm": {"text.progress"},
     "psycopg": {"ledger"},
-    "dp_accounting": {"accounting"},
-    "narwhals": {"engine_narwhals"},
-    "dask": {"engine_narwhals", "dask"},
-    "polars": {"engine_narwhals", "polars"},
-    "duckdb": {"engine_narwhals"},
-    "pyspark": {"engine_narwhals", "spark"},
+    "dp_accounting": {"core.accounting"},
+    "narwhals": {"core.engines"},
+    "dask": {"core.engines", "dask"},
+    "polars": {"core.engines", "polars"},
+    "duckdb": {"core.engines"},
+    "pyspark": {"core.engines", "spark"},
     "pandas": {
         "__init__",
         "accessor",
-        "cell_types",
+        "amplification",
         "command",
-        "conform",
-        "engine",
-        "engine_narwhals",
-        "excerpts",
-        "expressions",
-        "frame_json",
-        "ledger",
+        "core.conform",
+        "core.engines",
+        "core.gate",
+        "core.rows",
+        "declaration",
+        "frames",
         "inference",
-        "label_matching",
-        "metadata",
-        "projection",
-        "protection",
-        "release",
+        "ledger",
+        "pipeline",
         "releases",
-        "schema",
-        "show.export",
-        "show.markup",
-        "show.numbers",
-        "show.pages",
-        "show.plots",
-        "show.report",
-        "show.view",
-        "significance",
-        "step",
-        "storage",
-        "timeline",
+        "risk",
+        "show",
+        "text.markup",
+        "text.numbers",
     },
 }
 
 
 def part(path: Path) -> str:
-    """The module or package at the top of the package that a file belongs to; in ``show`` the one below."""
+    """The room that a file belongs to, or the module or folder in the rooms that `ROOMS` divides."""
     return part_of(dotted(path).removeprefix("pdprivacy.")) if path.parent != PACKAGE else path.stem
 
 
 def part_of(name: str) -> str:
     first, *rest = name.split(".")
-    return f"show.{rest[0]}" if first == "show" and rest else first
+    return f"{first}.{rest[0]}" if first in ROOMS and rest else first
 
 
 @functools.cache
@@ -155,13 +135,16 @@ STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 @functools.cache
-def imports(path: Path) -> frozenset[str]:
-    """Every dotted name that a file imports when it runs, at its top or inside a function."""
+def imports(path: Path, *, types: bool = False) -> frozenset[str]:
+    """Every dotted name that a file imports when it runs, at its top or inside a function.
+
+    ``types``: also what it imports for type checkers alone.
+    """
     names: set[str] = set()
     waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING") and not types:
             waiting += node.orelse
             continue
         if isinstance(node, ast.Import):
@@ -178,17 +161,17 @@ OWN = {dotted(file) for file in FILES}
 
 
 @functools.cache
-def own_modules(path: Path) -> frozenset[str]:
+def own_modules(path: Path, *, types: bool = False) -> frozenset[str]:
     """The modules of the package that a file imports."""
     names = set()
-    for name in imports(path):
+    for name in imports(path, types=types):
         if name.split(".")[0] == "pdprivacy":
             names.add(name if name in OWN else name.rpartition(".")[0])
     return frozenset(names - {dotted(path)})
 
 
-def own_parts(path: Path) -> set[str]:
-    names = {name.removeprefix("pdprivacy.") for name in own_modules(path) if "." in name}
+def own_parts(path: Path, *, types: bool = False) -> set[str]:
+    names = {name.removeprefix("pdprivacy.") for name in own_modules(path, types=types) if "." in name}
     return {part_of(name) for name in names} - {part(path)}
 
 
@@ -200,15 +183,48 @@ def rank(name: str) -> int:
 
 
 def test_there_are_modules_to_look_at():
-    assert {"release", "accessor", "errors"} <= {part(path) for path in FILES}
-    assert "pdprivacy.ledger" in own_modules(PACKAGE / "core/gate/execute.py")
+    assert {"core.gate", "accessor", "errors"} <= {part(path) for path in FILES}
+    assert "pdprivacy.core.noise" in own_modules(PACKAGE / "core/gate/execute.py")
+    assert "pdprivacy.ledger" in own_modules(PACKAGE / "core/gate/execute.py", types=True)
+
+
+AT_DISPLAY = {"ledger", "risk"}
+"""The rooms whose objects ask `show` for their display when they are displayed."""
+UPWARDS = {
+    ("core.statistics.counts", "postprocess"),  # noisy counts of a tree become consistent ones
+    # of objects that the gate is handed, for type checkers alone
+    ("core.gate.contents", "amplification"),
+    ("core.gate.contents", "ledger"),
+    ("core.gate.execute", "ledger"),
+    ("core.gate.spec", "ledger"),
+    ("frames.frame", "accessor"),
+    ("frames.frame", "amplification"),
+}
+"""The modules that import a room above their own, for type checkers too; the set may shrink."""
 
 
 def test_imports_go_downwards():
-    upwards = {
-        (dotted(path), name) for path in FILES for name in own_parts(path) if rank(name) >= rank(part(path))
+    """Of type checkers alone, too, but within a room."""
+    upwards = set()
+    for path in FILES:
+        own, room = part(path), part(path).split(".")[0]
+        below = own_parts(path)
+        below |= {name for name in own_parts(path, types=True) if name.split(".")[0] != room}
+        allowed = {"signatures"} | ({"show"} if own in AT_DISPLAY else set())
+        higher = {name for name in below - allowed if rank(name) >= rank(own)}
+        upwards |= {(dotted(path).removeprefix("pdprivacy."), name) for name in higher}
+    assert upwards == UPWARDS
+
+
+def test_displays_are_imported_when_something_is_displayed():
+    at_once = {
+        dotted(path)
+        for path in FILES
+        if part(path) in AT_DISPLAY
+        for node in tree_of(path).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pdprivacy.show")
     }
-    assert upwards == set()
+    assert at_once == set()
 
 
 def test_no_module_is_in_a_cycle():
@@ -232,9 +248,8 @@ def test_only_the_gate_may_know_both_data_and_noise():
         if isinstance(node, ast.Attribute) and node.attr == "draw" and ast.unparse(node.value) == "task"
     }
     assert readers == {"pdprivacy.core.gate.execute"}
-    parts = {part(path) for path in FILES} - {"__init__"}
-    known = {name: set().union(*(own_parts(p) for p in FILES if part(p) == name)) for name in parts}
-    assert {name for name, others in known.items() if {"engine", "mechanism"} <= others} == set()
+    both = {dotted(path) for path in FILES if {"core.engines", "core.mechanisms"} <= own_parts(path)}
+    assert both == set()
 
 
 # Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
@@ -279,7 +294,7 @@ def test_nothing_outside_asks_which_mechanism_noise_is_from():
     asking = {
         (dotted(path), name)
         for path in FILES
-        if part(path) != "mechanism"
+        if part(path) != "core.mechanisms"
         for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass", "type")
         for name in classes & set(re.findall(r"\w+", ast.unparse(node)))
@@ -295,7 +310,7 @@ def test_random_numbers_come_from_one_module():
             if isinstance(node, ast.Attribute)
             and (text := ast.unparse(node)).startswith(("np.random.", "random.", "secrets.", "os.urandom"))
         }
-        if part(path) != "noise":
+        if part(path) != "core.noise":
             assert drawn <= {"np.random.Generator"}, dotted(path)
             assert not {"random", "secrets"} & imports(path), dotted(path)
 
@@ -313,24 +328,17 @@ def test_no_other_third_party_is_imported():
 
 
 LATE = {
+    "amplification",
     "command",
-    "engine",
-    "engine_narwhals",
+    "core.engines",
+    "core.gate.execute",
     "inference",
-    "interval_levels",
     "ledger.postgres",
     "ledger.sqlite",
-    "release",
+    "pipeline",
     "risk",
-    "show.export",
-    "show.pages",
-    "show.plots",
-    "show.report",
-    "show.view",
-    "significance",
-    "step",
-    "storage",
-    *(f"releases.{module}" for module in pdprivacy.releases.MODULES),
+    "show",
+    *pdprivacy.releases.MODULES,
 }
 """Modules that a session with one mean does not import, except those that the mean itself needs."""
 
@@ -360,7 +368,7 @@ pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), domain, epsilon=1).dp.mean("a
 print(*sys.modules)
 """)
     assert {name for name in at_first if name.startswith("pdprivacy")} == {"pdprivacy", "pdprivacy._version"}
-    used = {"engine", "release", "releases.moments"}
+    used = {"core.engines", "core.gate.execute", "releases.moments"}
     assert within(after_mean, LATE - used) == set()
     assert within(after_mean, used)
 
@@ -390,6 +398,24 @@ def test_no_module_is_named_after_nothing():
     assert vague & {path.stem for path in FILES} == set()
 
 
+PUBLIC_ONLY = {
+    "accounting": "core.accounting",
+    "mechanism": "core.mechanisms",
+    "sensitivity": "core.sensitivities",
+    "suppression": "amplification.suppression",
+}
+"""Modules that hand on the public names of another one."""
+
+
+@pytest.mark.parametrize("name", PUBLIC_ONLY)
+def test_a_module_of_public_names_is_what_lives_elsewhere(name):
+    public = importlib.import_module(f"pdprivacy.{name}")
+    home = importlib.import_module(f"pdprivacy.{PUBLIC_ONLY[name]}")
+    assert public.__all__ == home.__all__
+    assert public.__doc__ == home.__doc__
+    assert all(getattr(public, each) is getattr(home, each) for each in home.__all__)
+
+
 TESTS = Path(__file__).parent
 TOPICS = {
     ".": {
@@ -405,18 +431,18 @@ TOPICS = {
         "public_calls",
         "typing",
     },
-    "engine": {"ranks", "wide_integers"},
-    "engine_narwhals": {"spark", "steps_alike"},
-    "expressions": {"date_steps"},
+    "core/engines": {"ranks", "wide_integers"},
+    "core/engines/other": {"spark", "steps_alike"},
+    "core/gate": {"failures_after_charge", "neighbours", "one_person", "random_calls"},
+    "core/mechanisms": {"bounded_accuracy", "bounded_privacy", "in_releases"},
+    "core/noise": {"bounded"},
+    "core/rows": {"date_steps"},
+    "core/statistics": {"accuracy"},
+    "declaration": {"dates"},
+    "frames": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
-    "mechanism": {"bounded_accuracy", "bounded_privacy", "in_releases"},
-    "noise": {"bounded"},
-    "protection": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
-    "release": {"failures_after_charge", "neighbours", "one_person", "random_calls"},
-    "releases": {"bounding", "describe", "joint_constraints", "quantile_intervals", "spending"},
-    "schema": {"dates"},
+    "releases": {"bounding", "describe", "quantile_intervals", "spending"},
     "show": {"dates_shown"},
-    "statistic": {"accuracy"},
 }
 """Names of test files beside those of modules, by folder: topics that cross modules."""
 
@@ -450,7 +476,7 @@ def test_the_tree_of_tests_mirrors_the_package():
     files = list(TESTS.rglob("test_*.py"))
     first_lines = [path.read_text().partition("\n")[0] for path in files]
     named = {name for line in first_lines for name in re.findall(r"`(\w+)`", line)}
-    assert modules_without_tests() - named == set()
+    assert modules_without_tests() - named == set(PUBLIC_ONLY)
     assert named <= {path.stem for path in FILES}
     imported = set().union(*(imports(path) for path in [*files, *TESTS.glob("support/*.py")]))
     assert {name for name in imported if re.match(r"tests\.(.*\.test_|benchmarks)", name)} == set()
@@ -613,18 +639,17 @@ def test_names_say_what_they_hold():
 # make, recognize a mark, or take over a whole entry.
 MARKS = {
     "accessor",
-    "excerpts",
-    "metadata",
-    "releases.data_quality",
-    "releases.table_risk",
+    "pipeline.keeper",
+    "pipeline.shapes",
+    "pipeline.storage",
+    "releases.metadata",
+    "risk.data_quality",
+    "risk.table_risk",
     "show.pages",
     "show.report",
-    "step.keeper",
-    "storage",
-    "storage.shapes",
 }
-ESCAPES = {"show.markup"}
-ROUNDS_OUTWARDS = {"exact", "intervals", "risk.compositions"}
+ESCAPES = {"text.markup"}
+ROUNDS_OUTWARDS = {"declaration.intervals", "exact", "risk.compositions"}
 
 
 DECIMAL_CONTEXTS = {"exact"}
@@ -684,8 +709,8 @@ def formats_a_number(node: ast.AST) -> bool:
 
 
 def test_numbers_are_formatted_by_one_module():
-    outside = {name for name in modules_with(formats_a_number) if name.startswith("show.")}
-    assert outside == {"show.numbers"}
+    outside = {name for name in modules_with(formats_a_number) if name.startswith(("show.", "text."))}
+    assert outside == {"text.numbers"}
 
 
 CLASSES = {
@@ -705,11 +730,11 @@ def test_a_mechanism_is_known_to_its_own_file():
             return False
         return any(isinstance(child, ast.Name) and child.id in CLASSES for child in ast.walk(node))
 
-    assert {name for name in modules_with(asks) if not name.startswith("mechanism")} == set()
+    assert {name for name in modules_with(asks) if not name.startswith("core.mechanisms")} == set()
 
 
 # They draw sums of noise by its name, and release weighted counts (no integers).
-COMPARES_MECHANISMS = {"noise.bits", "releases.tables"}
+COMPARES_MECHANISMS = {"core.noise.bits", "releases.tables"}
 
 
 def test_names_of_mechanisms_are_compared_by_few_modules():
@@ -719,7 +744,7 @@ def test_names_of_mechanisms_are_compared_by_few_modules():
         inner = ast.walk(node) if isinstance(node, ast.Compare) else ()
         return any(isinstance(child, ast.Constant) and child.value in MECHANISMS for child in inner)
 
-    outside = {name for name in modules_with(compares) if not name.startswith("mechanism")}
+    outside = {name for name in modules_with(compares) if not name.startswith("core.mechanisms")}
     assert outside - COMPARES_MECHANISMS == set()
 
 
@@ -755,7 +780,7 @@ def test_errors_are_one_tree_and_drawn_in_full():
 READS_TEXTS = {
     "pdprivacy": "shows the whole of it",
     "command.declare": "of the parser of pandas",
-    "hints": "of Python, on a call that does not fit a signature",
+    "hints.suggestions": "of Python, on a call that does not fit a signature",
 }
 
 

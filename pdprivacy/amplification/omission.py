@@ -40,6 +40,7 @@ from pdprivacy.amplification.suppression.amplification import (
 from pdprivacy.checks import one_of
 from pdprivacy.core import noise
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.entered import charging
 from pdprivacy.core.gate.execute import execute
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import Release, columns_of
@@ -52,7 +53,6 @@ from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.inference.combining import Pooled
 from pdprivacy.ledger import Budget
-from pdprivacy.ledger.budget import charging
 from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import with_price
 from pdprivacy.risk.table_risk import confidential, levels_of

@@ -1,5 +1,6 @@
-"""What the guarantee rests on: exact noise, mechanisms, sensitivities, statistics, reads, accounting and the gate.
+"""What the guarantee rests on: noise, mechanisms, sensitivities, statistics, reads, accounting and the gate.
 
-Nothing here knows how a release looks. Whoever wants to trust a number reads this folder, and `pdprivacy.ledger`
-for budgets that last. It imports the ground floor (errors, types, checks, texts) and `pdprivacy.declaration`.
+Nothing here knows what a release looks like. Whoever wants to trust a number reads this folder, and
+`pdprivacy.ledger` for budgets that last. It builds on `pdprivacy.declaration`, and on errors, types, checks
+and texts.
 """

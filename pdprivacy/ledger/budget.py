@@ -6,11 +6,9 @@ whole or refused, and a refusal leaves the budget as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -19,6 +17,7 @@ from pdprivacy.core import accounting as accountings
 from pdprivacy.core.accounting import Accounting, Event, Events
 from pdprivacy.core.accounting.events import tally
 from pdprivacy.core.accounting.rules import check_counted
+from pdprivacy.core.gate.entered import ENTERED, NOT_HANDED_OUT, PERHAPS_HANDED_OUT, handed_out
 from pdprivacy.core.privacy import (
     MOST,
     ZCDP,
@@ -430,29 +429,3 @@ def _texts(request: Request) -> Request:
     if not all(type(text) is str for pair in texts.items() for text in pair):
         raise ParameterError("'request' must hold texts, by the names of arguments.", '{"mean": "age"}.')
     return texts
-
-
-Entered: TypeAlias = dict[tuple[Book, int], str]
-"""Charges whose answers are not handed out, and what is known of the answer of each."""
-
-NOT_HANDED_OUT = "was not handed out"
-PERHAPS_HANDED_OUT = "may not have been handed out"
-
-ENTERED: ContextVar[Entered | None] = ContextVar("entered", default=None)
-
-
-@contextmanager
-def charging() -> Iterator[Entered]:
-    """Collect the charges within the block that are not answered."""
-    entered: Entered = {}
-    token = ENTERED.set(entered)
-    try:
-        yield entered
-    finally:
-        ENTERED.reset(token)
-
-
-def handed_out(book: Book, number: int) -> None:
-    """Mark a charge as handed out, or as named in an error, so that no note is added about it."""
-    if (entered := ENTERED.get()) is not None:
-        entered.pop((book, number), None)

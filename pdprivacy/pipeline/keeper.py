@@ -47,7 +47,8 @@ from pdprivacy.pipeline.shapes import check_labels
 from pdprivacy.pipeline.storage import from_bytes, to_bytes
 from pdprivacy.releases import metadata
 from pdprivacy.releases.batches import VERBS
-from pdprivacy.releases.metadata import KEY, Released
+from pdprivacy.releases.metadata import Released
+from pdprivacy.text.marks import KEY
 
 ROOM = 4 * 2**20
 """The room on the disk of the ledger, in bytes, without which no release is paid for."""

@@ -17,7 +17,8 @@ from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import MetadataError
 from pdprivacy.releases import metadata
 from pdprivacy.releases.frame_json import Json, frame_from_json, frame_to_json, to_json
-from pdprivacy.releases.metadata import KEY, Released
+from pdprivacy.releases.metadata import Released
+from pdprivacy.text.marks import KEY
 
 T = TypeVar("T")
 

@@ -35,7 +35,8 @@ from pdprivacy.pipeline import shapes
 from pdprivacy.pipeline.shapes import SHAPE, attempt, verified
 from pdprivacy.releases.excerpts import check_release
 from pdprivacy.releases.frame_json import Json
-from pdprivacy.releases.metadata import KEY, Released
+from pdprivacy.releases.metadata import Released
+from pdprivacy.text.marks import KEY
 
 __all__ = [
     "check_pyarrow",

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 MODULES = {
-    "batches": (
+    "releases.batches": (
         "Batch",
         "Pending",
         "ReleasePlan",
@@ -20,25 +20,31 @@ MODULES = {
         "remaining",
         "split",
     ),
-    "clustering": ("kmeans", "kmedian"),
-    "covariances": ("corr", "cov", "ols", "pooled_cov", "pooled_var"),
-    "data_quality": ("quality",),
-    "disclosure_risk": ("Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "risk_curve"),
-    "equivalence_classes": ("Anonymity", "anonymity"),
-    "grouped": ("GroupBy", "SeriesGroupBy", "groupby"),
-    "histograms": ("count", "histogram", "nunique", "value_counts"),
-    "moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
-    "omission": ("compare_sampling", "compare_suppression"),
-    "repeated_publications": ("repeated_risk",),
-    "sampling": ("partition", "sample", "suppress_outliers"),
-    "selection": ("max", "median", "min", "mode", "quantile", "top_k"),
-    "table_utility": ("tradeoff", "utility"),
-    "tables": ("crosstab",),
+    "releases.clustering": ("kmeans", "kmedian"),
+    "releases.covariances": ("corr", "cov", "ols", "pooled_cov", "pooled_var"),
+    "risk.data_quality": ("quality",),
+    "risk.disclosure_risk": ("Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "risk_curve"),
+    "risk.equivalence_classes": ("Anonymity", "anonymity"),
+    "releases.grouped": ("GroupBy", "SeriesGroupBy", "groupby"),
+    "releases.histograms": ("count", "histogram", "nunique", "value_counts"),
+    "releases.moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
+    "amplification.omission": ("compare_sampling", "compare_suppression"),
+    "risk.repeated_publications": ("repeated_risk",),
+    "amplification.sampling": ("partition", "sample", "suppress_outliers"),
+    "releases.selection": ("max", "median", "min", "mode", "quantile", "top_k"),
+    "risk.table_utility": ("tradeoff", "utility"),
+    "releases.tables": ("crosstab",),
 }
-"""The public names of each module."""
+"""The public names of each module that has methods of ``private.dp``."""
 
-SELECTING = ("clustering", "selection")
-RELEASING = ("covariances", "histograms", "moments", "tables", *SELECTING)
+SELECTING = ("releases.clustering", "releases.selection")
+RELEASING = (
+    "releases.covariances",
+    "releases.histograms",
+    "releases.moments",
+    "releases.tables",
+    *SELECTING,
+)
 """The modules whose functions make a release that is executed, and those among them that select."""
 
 RANKED = ("max", "median", "min", "quantile")
@@ -59,5 +65,5 @@ __all__ = sorted(HOMES)
 def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = attribute = getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    globals()[name] = attribute = getattr(import_module(f"pdprivacy.{HOMES[name]}"), name)
     return attribute

@@ -29,10 +29,10 @@ from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, short_
 from pdprivacy.exact import EXACT
 from pdprivacy.releases.frame_json import pack
 from pdprivacy.text import markup
+from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.numbers import printable
 from pdprivacy.types import Floats, Mask
 
-KEY = "dp"
 Released: TypeAlias = "pd.Series[Any] | pd.DataFrame"
 
 NO_ERROR = "The release metadata does not hold the error of each number ('error')."
@@ -687,7 +687,6 @@ def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
 
 # ---------------------------------------------------------------- recognition
 
-MARK = "confidential"
 PLAN = "dp_plan"
 """The key in ``attrs`` of a plan: its arguments, and what was assumed of the data."""
 

@@ -44,7 +44,7 @@ from pdprivacy.releases.plan_calls import (
 )
 from pdprivacy.releases.rank_plans import planned_by_rank
 from pdprivacy.releases.required_epsilon import Margin, required_epsilon
-from pdprivacy.show.view import View
+from pdprivacy.releases.view import View
 from pdprivacy.types import Integers, Labels
 
 if TYPE_CHECKING:

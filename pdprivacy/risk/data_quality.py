@@ -24,7 +24,7 @@ from pdprivacy.declaration.domain import Column, Domain, values_text
 from pdprivacy.errors import EngineError, InvalidDataError, ParameterError, short_traceback
 from pdprivacy.frames import ProtectedFrame
 from pdprivacy.frames.protect import refuse_no_frame
-from pdprivacy.releases.metadata import KEY, MARK
+from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.numbers import many, number_text, percent, printable
 from pdprivacy.types import Floats, Mask
 

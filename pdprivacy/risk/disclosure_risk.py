@@ -29,7 +29,6 @@ from pdprivacy.core.noise import RandomState, simulator
 from pdprivacy.core.privacy import Confidential, Rational, positive
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.releases.metadata import MARK
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.table_risk import (
     DEFAULTS,
@@ -47,6 +46,7 @@ from pdprivacy.risk.table_risk import (
     epsilon_range,
     levels_of,
 )
+from pdprivacy.text.marks import MARK
 from pdprivacy.types import Integers, Labels
 
 

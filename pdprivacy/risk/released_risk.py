@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from pdprivacy.core.gate.spec import LINEAR, Call, Price
 from pdprivacy.core.gate.tasks import calibrate, released_by
 from pdprivacy.core.mechanisms import MECHANISMS
 from pdprivacy.core.mechanisms.additive import Additive
-from pdprivacy.core.statistics import Part, Statistic, TreeCells
+from pdprivacy.core.statistics import Answer, Noisy, Part, Statistic, TreeCells
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import PrivacyError
 from pdprivacy.ledger import Entry
 from pdprivacy.postprocess import hierarchy
-from pdprivacy.releases.results import Result
 from pdprivacy.risk.compositions import HasCdf, readings
 from pdprivacy.risk.joint_counts import JointCells
 from pdprivacy.risk.noise_sums import NoiseSum
@@ -45,6 +44,22 @@ MOST_RECORDS = 10**10
 
 MOST_DEVIATION = 10**4
 """The largest standard deviation of noise at which risk is estimated; more leaves no information."""
+
+
+class Outcome(Protocol):
+    """One result of a release: what it cost, its noisy parts, and the answer made of them."""
+
+    @property
+    def price(self) -> Price:
+        """The mechanisms and the loss of the release."""
+
+    @property
+    def noisy(self) -> Sequence[Noisy]:
+        """The noisy numbers of each part."""
+
+    @property
+    def answer(self) -> Answer:
+        """The numbers that are published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +103,9 @@ class CountRisk:
         most = MOST_WORK if plain else LITTLE_WORK + WORK_BY_CELL * math.prod(sizes)
         return cls(facts, call, tuple(columns), tuple(several), statistic, tuple(dict.fromkeys(parts)), most)
 
-    def __call__(self, results: Sequence[Result], entry: Entry | None) -> tuple[dict[str, Any], float | None]:
+    def __call__(
+        self, results: Sequence[Outcome], entry: Entry | None
+    ) -> tuple[dict[str, Any], float | None]:
         """Return the risk of a release, and the risk with the noise of the total loss so far.
 
         Both are estimated from released counts alone. The release publishes the first, and the budget notes
@@ -108,7 +125,7 @@ class CountRisk:
         reached = None if entry is None else float(min(so_far, 1.0))
         return {"dr_ha": {**record, "at_total_loss": reached}}, reached
 
-    def _unknown(self, results: Sequence[Result]) -> str:
+    def _unknown(self, results: Sequence[Outcome]) -> str:
         """Return the reason why no risk can be estimated of such a release; empty if it can."""
         if self.facts.in_secret:
             return "In a sample chance hides who is in it, which the estimate ignores."
@@ -123,7 +140,7 @@ class CountRisk:
             return "The noise is so wide that the counts hold no information."
         return ""
 
-    def _estimated(self, results: Sequence[Result], entry: Entry | None) -> tuple[Floats, Floats] | str:
+    def _estimated(self, results: Sequence[Outcome], entry: Entry | None) -> tuple[Floats, Floats] | str:
         """Return the risks by cells and by records, (columns, 2) each, or why there are none.
 
         The first risk is that of the release, the second one has the noise of the total loss so far.
@@ -153,7 +170,7 @@ class CountRisk:
         """Return whether the work exceeds its limit without the cells whose risk is negligible."""
         return sum(read.work(noisy=True) for reads in columns for read in reads) > self.most_work
 
-    def _noises(self, results: Sequence[Result], part: int, entry: Entry | None) -> list[CountNoise]:
+    def _noises(self, results: Sequence[Outcome], part: int, entry: Entry | None) -> list[CountNoise]:
         """Return the noise of a count of the release, and that of the total loss so far where it is known."""
         price, request = results[0].price, self.call.request
         mechanisms = [price.mechanisms[part]]

@@ -28,11 +28,10 @@ from pdprivacy.core.privacy import Approx, Confidential, Pure, Rational, positiv
 from pdprivacy.core.statistics import CellCounts
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.releases.metadata import KEY, MARK
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
 from pdprivacy.risk.likelihood import checked_alpha
-from pdprivacy.show import pages
+from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.progress import shown
 from pdprivacy.types import Floats, Integers, Labels
 
@@ -119,6 +118,8 @@ class ConfidentialTables(ABC):
         return "\n\n".join(["CONFIDENTIAL", *parts])
 
     def _repr_html_(self) -> str:
+        from pdprivacy.show import pages  # at the moment of display
+
         return pages.pages_of(self.tables())
 
 

@@ -33,7 +33,6 @@ from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError, kind
 from pdprivacy.exact import EXACT
 from pdprivacy.hints.examples import Example
-from pdprivacy.releases.metadata import MARK
 from pdprivacy.risk.compositions import whole_numbers
 from pdprivacy.risk.table_risk import (
     DEFAULTS,
@@ -50,6 +49,7 @@ from pdprivacy.risk.table_risk import (
     epsilon_range,
     levels_of,
 )
+from pdprivacy.text.marks import MARK
 from pdprivacy.text.progress import shown
 from pdprivacy.types import Floats, Integers, Labels
 

@@ -22,7 +22,7 @@ from pdprivacy.errors import MissingExtraError, ParameterError, got, short_publi
 from pdprivacy.pipeline.storage import write_or_refuse
 from pdprivacy.releases import metadata
 from pdprivacy.releases.excerpts import check_release
-from pdprivacy.show.view import SEEDED, View
+from pdprivacy.releases.view import SEEDED, View
 from pdprivacy.text.markup import ShownCells, Spanning, Table
 from pdprivacy.text.numbers import UNKNOWN, plain
 

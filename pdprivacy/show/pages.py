@@ -18,9 +18,10 @@ from pdprivacy.core.privacy import Unit
 from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import LedgerError, MetadataError, MissingLedgerError, ParameterError, PrivacyError, got
 from pdprivacy.exact import near
-from pdprivacy.releases.metadata import COUNTS, KEY, MARK, Released, recognized
-from pdprivacy.show.view import ALTERED, SEEDED, View, neighbors_text, title_of_charge
+from pdprivacy.releases.metadata import COUNTS, Released, recognized
+from pdprivacy.releases.view import ALTERED, SEEDED, View, neighbors_text, title_of_charge
 from pdprivacy.text import markup
+from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
 from pdprivacy.text.numbers import cost, label, percent, plain, printable, remaining
 from pdprivacy.types import Floats
@@ -389,8 +390,8 @@ def entry_table(entries: Sequence[Entry]) -> pd.DataFrame:
 class Standing:
     """The public facts of a protected frame: its declaration, its budget and its row steps.
 
-    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.core.gate.contents.lineage`. ``rows``: the
-    number of records if it is public. ``seeded``: whether a secret sample can be drawn again.
+    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.core.gate.contents.lineage`.
+    ``rows``: the number of records if it is public. ``seeded``: whether a secret sample can be drawn again.
     """
 
     engine: str

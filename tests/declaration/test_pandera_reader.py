@@ -1,4 +1,4 @@
-"""Schemas of pandera as domains: kinds, bounds, labels, metadata, and checks beyond the domain."""
+"""Schemas of pandera as domains (`schema`): kinds, bounds, labels, metadata, and checks beyond the domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of released frames, and facts that must not be in them."""
+"""Metadata of released frames and their `marks`, and facts that must not be in them."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ import pdprivacy
 from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import MetadataError, NotProtectedError
 from pdprivacy.releases import MODULES, RELEASING
+from pdprivacy.releases.view import TITLES, View, title_of_charge
 from pdprivacy.show.pages import (
     html_of_marked,
     load_ipython_extension,
     register_where_running,
     unload_ipython_extension,
 )
-from pdprivacy.show.view import TITLES, View, title_of_charge
 from pdprivacy.text import markup
 from pdprivacy.text.numbers import half_width, label, paired, percent, plain, printable
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Events
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.entered import ENTERED, charging
 from pdprivacy.core.gate.spec import Drawn, MethodCall, Price, Release, Task
 from pdprivacy.core.noise import Source
 from pdprivacy.core.privacy import Approx, Pure
 from pdprivacy.core.statistics import Read
-from pdprivacy.ledger import Entry
-from pdprivacy.ledger.budget import ENTERED, charging
 from pdprivacy.text.progress import shown
+
+if TYPE_CHECKING:
+    from pdprivacy.ledger import Entry
 
 P = ParamSpec("P")
 R = TypeVar("R")

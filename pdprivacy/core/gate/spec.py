@@ -1,8 +1,8 @@
 """A release as a value: its call, its loss, its reads and the shape of its answer.
 
-A method of ``private.dp`` makes a `Release`, and `pdprivacy.core.gate.execute` charges, reads and draws. Plans,
-batches and steps of pipelines look at such values, group them or execute them. The functions below check the
-columns of a call, share the loss among them, and return their labels as an index.
+A method of ``private.dp`` makes a `Release`, and `pdprivacy.core.gate.execute` charges, reads and draws.
+Plans, batches and steps of pipelines look at such values, group them or execute them. The functions below
+check the columns of a call, share the loss among them, and return their labels as an index.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,10 @@ from pdprivacy.declaration.intervals import INT64
 from pdprivacy.declaration.linear import LinearConstraint, checked
 from pdprivacy.errors import DeclarationError, ParameterError, TableTooLargeError, got, kind
 from pdprivacy.hints.examples import EXAMPLES, Example
-from pdprivacy.ledger import Entry
 from pdprivacy.types import Labels
+
+if TYPE_CHECKING:
+    from pdprivacy.ledger import Entry
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

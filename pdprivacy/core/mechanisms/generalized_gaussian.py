@@ -225,8 +225,9 @@ class GeneralizedGaussian(Continuous):
     probability 1 - delta. Since (tau + t)^p - tau^p is convex in t and zero at zero, the loss of shifts that
     add up to ``sensitivity`` is then at most (tau + sensitivity / b)^p - tau^p. Or each of the k numbers
     moves by ``linf_sensitivity``, and the law of the sum of their losses is computed, with a proof that no
-    smaller moves lose more (``pdprivacy.core.mechanisms.joint_loss``). At p = 2, the loss depends on the l2 norm of
-    the moves alone, at most the root of ``sensitivity * linf_sensitivity``: one number that moves so far.
+    smaller moves lose more (``pdprivacy.core.mechanisms.joint_loss``). At p = 2, the loss depends on the l2
+    norm of the moves alone, at most the root of ``sensitivity * linf_sensitivity``: one number that moves so
+    far.
 
     Truncated, the noise is cut off within a range, or at one side. Let f be its density, G(t) its mass within
     [0, t], and C(s) its mass around s within a range w. C is a convolution of log-concave functions, so ln C

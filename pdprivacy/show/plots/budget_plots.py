@@ -13,9 +13,9 @@ import pandas as pd
 
 from pdprivacy.core.privacy import ZCDP, Approx, Loss, Pure
 from pdprivacy.errors import MetadataError, NoPictureError, ParameterError, got
+from pdprivacy.releases.view import mechanism_text, records_text, title_of, title_of_charge
 from pdprivacy.show.plots.canvas import Canvas, changed, linear_ticks, log_ticks
 from pdprivacy.show.plots.charts import label_of
-from pdprivacy.show.view import mechanism_text, records_text, title_of, title_of_charge
 from pdprivacy.text.numbers import cost, many, plain, printable, remaining
 from pdprivacy.types import Floats
 

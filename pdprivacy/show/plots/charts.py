@@ -16,8 +16,8 @@ import pandas as pd
 
 from pdprivacy.errors import MetadataError, NoPictureError
 from pdprivacy.releases.metadata import PROJECT, Metadata, Released
+from pdprivacy.releases.view import LABELS, SEEDED, View, mechanism_text
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
-from pdprivacy.show.view import LABELS, SEEDED, View, mechanism_text
 from pdprivacy.text import numbers
 from pdprivacy.text.numbers import printable
 from pdprivacy.types import Floats, Mask

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError
+from pdprivacy.releases.view import mechanism_text, title_of
 from pdprivacy.show.plots.canvas import MARK, ORDERS, POINTS, Canvas, changed, round_numbers
-from pdprivacy.show.view import mechanism_text, title_of
 from pdprivacy.text.numbers import cost, percent, short
 from pdprivacy.types import Floats, Mask
 

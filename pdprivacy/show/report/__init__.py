@@ -25,11 +25,12 @@ from pdprivacy.frames import ProtectedFrame, find
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.pipeline.storage import check_pyarrow, load, write_or_refuse
 from pdprivacy.releases import metadata
-from pdprivacy.releases.metadata import KEY, Metadata, Released, recognized
+from pdprivacy.releases.metadata import Metadata, Released, recognized
+from pdprivacy.releases.view import View
 from pdprivacy.risk.table_risk import ConfidentialTables
 from pdprivacy.show.report.costs import charges_of, totals
 from pdprivacy.show.report.report_page import Contents, check_extras, page
-from pdprivacy.show.view import View
+from pdprivacy.text.marks import KEY
 from pdprivacy.text.markup import embedded
 
 __all__ = ["Collected", "Edition", "Given", "Report", "ReportedRelease", "collect", "report"]

@@ -21,11 +21,11 @@ from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import MissingExtraError, NoPictureError
 from pdprivacy.ledger import Entry
 from pdprivacy.releases.metadata import COUNTS, Released
+from pdprivacy.releases.view import View, mechanism_text, title_of_charge
 from pdprivacy.risk.equivalence_classes import Anonymity
 from pdprivacy.risk.table_risk import ConfidentialTables
 from pdprivacy.show import plots
 from pdprivacy.show.report.costs import Charges, Total, payments
-from pdprivacy.show.view import View, mechanism_text, title_of_charge
 from pdprivacy.text.markup import Table
 from pdprivacy.text.numbers import (
     cost,

@@ -1,4 +1,4 @@
-"""The gate (`spec`, `tasks`, `request`): charge, then read, then draw; scales and sums are exact."""
+"""The gate (`spec`, `tasks`, `request`, `entered`): charge, read, draw; scales and sums are exact."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class DeclaredCells:
 
 
 def type_name(dtype: Any) -> str | None:
-    """Return the name of the type of cells, as in `pdprivacy.declaration.cell_types`; None if it is unknown."""
+    """Return the name of the type of cells, as `cell_types` names it; None if it is unknown."""
     library = narwhals()
     if dtype == library.Unknown:
         return None
