@@ -13,12 +13,12 @@
 Every fate but "refused" looks at one record alone, so it is a transform that a later privacy guarantee may
 rest on. Errors name columns and faults, never a value.
 
-A wrong type is no fault of single records: the reader of the file chose it in the light of all cells,
-and one of them decided for the others. A column that has a type is judged by it as a whole, and no cell is
+A wrong type is no fault of single records: the reader of the file chose it in the light of all cells, and
+one of them decided for the others. A column that has a type is judged by it as a whole, and no cell is
 looked at (`pdprivacy.declaration.cell_types`). A column of objects has none. It is refused where any cell
-is not of the declared kind, or is of a type that no declared label has: readers that work in pieces leave numbers
-in one piece and text in the next, so leaving out such cells would leave out all records of a piece for one of
-them.
+is not of the declared kind, or is of a type that no declared label has: readers that work in pieces leave
+numbers in one piece and text in the next, so leaving out such cells would leave out all records of a piece
+for one of them.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ _CHARGED_TOGETHER = {"batch", "marginals", "plan_releases"}
 
 
 class Keeper(Protocol):
-    """A store of the releases of a frame, such as those of `pdprivacy.pipeline`, which returns earlier ones."""
+    """A store of the releases of a frame, which returns an earlier one again (`pdprivacy.pipeline`)."""
 
     def admits(self, method: str) -> bool:
         """Return whether the result of a method of the frame can be kept."""
