@@ -1,6 +1,6 @@
 """The size of the package, and what a warm release passes through: what is to shrink, as text.
 
-    python tests/benchmarks/house.py
+    python -m tests.benchmarks.house
 
 Lines of code: lines that hold a token of Python (`tokenize`) other than comments, line ends and indentation,
 without docstrings of modules, classes and functions (`ast`). A statement over three lines counts three.
@@ -14,11 +14,9 @@ takes in fresh processes that have imported pandas.
 from __future__ import annotations
 
 import ast
-import io
 import subprocess
 import sys
 import time
-import tokenize
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,26 +28,10 @@ import pandas as pd
 
 import pdprivacy
 from pdprivacy import Column, Domain
+from tests.support.trusted import code_lines
 
 PACKAGE = Path(pdprivacy.__file__).parent
 LONG_MODULE, LONG_FUNCTION = 400, 50
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-BLANK = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}  # fmt: skip
-
-
-def code_lines(text: str) -> set[int]:
-    """The numbers of the lines that hold code."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in BLANK:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, DEFINITIONS) and ast.get_docstring(node, clean=False) is not None:
-            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return lines
 
 
 def sizes() -> None:
