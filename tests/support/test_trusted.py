@@ -1,4 +1,4 @@
-"""The page of what must be right for a number to be private lists the files that are there, and their tests."""
+"""The page of what must be right for a number to be private lists files and tests that are there."""
 
 from __future__ import annotations
 

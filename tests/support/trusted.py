@@ -37,7 +37,7 @@ ROOMS = {
     "core/accounting": "The losses of several releases together are at most what is counted.",
     "core/rows": "A row step looks at one record at a time; its result lies in the derived domain.",
     "core/conform.py": "Every cell that is kept meets the declaration; every fault has its declared fate.",
-    "core/engines": "A read is exact, of the declared records, clamped to the bounds of its calibration.",
+    "core/engines": "A read is exact, and clamped to the bounds of its calibration.",
     "core/gate": "The cost is charged before a cell is read, and nothing but drawn numbers leaves.",
     "ledger": "A charge is on the disk before an answer is given, none is lost, and changes show.",
 }
@@ -52,17 +52,18 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 HEAD = """# What to read to trust a number
 
-The gate alone charges, reads the records and draws noise for a release, and it takes sensitivities, noise and
-price from the files below. The verbs in `releases/` choose the statistic, its columns and the arguments of the
-noise, and make a result of the noisy numbers. Beside the gate, three kinds of functions are handed records: those
-[for the curator](api/curator.rst), which publish and charge nothing; `sample` and `suppress_outliers`, which draw a
-secret part; and the row steps, which give one protected frame for another. Tests list the modules that ask an engine
-for numbers or draw noise, and refuse others.
+The gate alone charges, reads the records and draws noise for a release, and it takes sensitivities, noise
+and price from the files below. The verbs in `releases/` choose the statistic, its columns and the
+arguments of the noise, and make a result of the noisy numbers. Beside the gate, three kinds of functions
+are handed records: those [for the curator](api/curator.rst), which publish and charge nothing; `sample`
+and `suppress_outliers`, which draw a secret part; and the row steps, which give one protected frame for
+another. Tests list the modules that ask an engine for numbers or draw noise, and refuse others.
 
-A protected frame still holds its public facts and its records in one value, which the verbs are given, too. So
-whoever reviews a change of `releases/` looks at whether it touches `records`.
+A protected frame still holds its public facts and its records in one value, which the verbs are given,
+too. So whoever reviews a change of `releases/` looks at whether it touches `records`.
 
-Lines of code are those that hold more than a comment or a docstring. Tests are given by their place under `tests/`.
+Lines of code are those that hold more than a comment or a docstring. Tests are given by their place under
+`tests/`.
 
 """
 
