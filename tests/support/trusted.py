@@ -29,7 +29,7 @@ ROOMS = {
     "declaration/timeline.py": "Dates and durations become whole numbers, and none is moved.",
     "declaration/cell_types.py": "A column of cells is of the declared kind, or refused.",
     "core/noise": "Each draw has exactly the stated law, from the entropy of the operating system.",
-    "core/distributions.py": "Distribution functions are those of the laws, and their bounds are on the safe side.",
+    "core/distributions.py": "Distribution functions are those of the laws; bounds are on the safe side.",
     "core/privacy.py": "Losses are exact rational numbers, and none is below the one that was asked for.",
     "core/mechanisms": "The loss of a mechanism, computed from its law, is at most what it states.",
     "core/sensitivities.py": "No pair of neighbours within the declaration moves a statistic further.",
@@ -129,7 +129,7 @@ def page() -> str:
         total += lines
     other, beside = table_of(files_of(OTHER))
     sections.append(
-        f"## `{OTHER}`\n\nReads of other engines; tests compare each with that of pandas, bit for bit.\n\n"
+        f"## `{OTHER}`\n\nReads of other engines, compared with those of pandas bit for bit.\n\n"
         f"{other}\n"
     )
     whole = sum(len(code_lines(file.read_text(encoding="utf-8"))) for file in PACKAGE.rglob("*.py"))
