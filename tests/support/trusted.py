@@ -134,8 +134,8 @@ def page() -> str:
     )
     whole = sum(len(code_lines(file.read_text(encoding="utf-8"))) for file in PACKAGE.rglob("*.py"))
     summary = (
-        f"Together {total:,} lines of code for frames of pandas and {beside:,} for those of other engines, of "
-        f"{whole:,} in the package.\n\n"
+        f"Together {total:,} lines of code for frames of pandas and {beside:,} for those of other engines, "
+        f"of {whole:,} in the package.\n\n"
     )
     return HEAD + summary + "\n".join(sections)
 
