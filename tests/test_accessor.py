@@ -139,7 +139,7 @@ def test_names_are_those_of_the_functions():
 
 def test_the_modules_of_releases_are_what_they_are_said_to_be():
     for module, names in releases.MODULES.items():
-        offered = vars(importlib.import_module(f"pdprivacy.releases.{module}"))
+        offered = vars(importlib.import_module(f"pdprivacy.{module}"))
         assert set(names) <= set(offered), module
     makes = {
         releases.HOMES[name]

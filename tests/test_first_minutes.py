@@ -1,4 +1,4 @@
-"""Mistakes of the first ten minutes (`hints`): each is refused, costs nothing, and is told what to write.
+"""Mistakes of the first minutes (`suggestions`): each is refused, costs nothing, and says what to write.
 
 A table of what newcomers write, of the error, of what it says, and of what they write next. Where that is
 None, what the error says is code, and it is run as it stands.

@@ -152,8 +152,8 @@ def coerce(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
     A column whose cells cannot all be coerced is refused: leaving it as it is would let one record
     decide what becomes of the others. A declared column stays as it is where its dtype cannot hold one of
-    its numbers, such as a fraction, or states categories and a cell holds another label: `pdprivacy.core.conform`
-    decides about each of these cells.
+    its numbers, such as a fraction, or states categories and a cell holds another label:
+    `pdprivacy.core.conform` decides about each of these cells.
 
     Raises
     ------

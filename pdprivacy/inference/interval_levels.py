@@ -57,7 +57,7 @@ HALVINGS = 60
 
 
 def interval(released: Released, level: float | None = None) -> Released:
-    """Return the interval around each number of a release or an excerpt; see `pdprivacy.releases.metadata.interval`.
+    """Return the interval around each number of a release or an excerpt; see `metadata.interval`.
 
     Raises MetadataError for another level than the stated one where the metadata do not determine the error.
     """

@@ -1,8 +1,8 @@
 """Excerpts: what pandas makes of a release by sorting, selecting, reshaping, relabelling and rounding.
 
 Each number keeps its error. The metadata hold the released labels and numbers as one text; an excerpt is
-matched with them (`pdprivacy.releases.label_matching`) and becomes a release with metadata of its own numbers alone,
-which say of what it is a part.
+matched with them (`pdprivacy.releases.label_matching`) and becomes a release with metadata of its own
+numbers alone, which say of what it is a part.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.releases import metadata
 from pdprivacy.releases.frame_json import pack, unpack
 from pdprivacy.releases.label_matching import Match, match
-from pdprivacy.releases.metadata import KEY, Metadata, Released, as_released, read, recognized
+from pdprivacy.releases.metadata import Metadata, Released, as_released, read, recognized
 from pdprivacy.releases.projection import numbers_as_json
+from pdprivacy.text.marks import KEY
 from pdprivacy.types import Floats, Integers
 
 ERRORS = ("standard_error", "plus_minus", "bias", "rmse", "rounding_per_record")

@@ -129,8 +129,7 @@ def page() -> str:
         total += lines
     other, beside = table_of(files_of(OTHER))
     sections.append(
-        f"## `{OTHER}`\n\nReads of other engines, compared with those of pandas bit for bit.\n\n"
-        f"{other}\n"
+        f"## `{OTHER}`\n\nReads of other engines, compared with those of pandas bit for bit.\n\n{other}\n"
     )
     whole = sum(len(code_lines(file.read_text(encoding="utf-8"))) for file in PACKAGE.rglob("*.py"))
     summary = (
