@@ -441,7 +441,7 @@ TOPICS = {
     "declaration": {"dates"},
     "frames": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
-    "releases": {"bounding", "describe", "quantile_intervals", "spending"},
+    "releases": {"bounding", "describe", "joint_constraints", "quantile_intervals", "spending"},
     "show": {"dates_shown"},
 }
 """Names of test files beside those of modules, by folder: topics that cross modules."""
@@ -642,6 +642,7 @@ MARKS = {
     "pipeline.keeper",
     "pipeline.shapes",
     "pipeline.storage",
+    "releases.excerpts",
     "releases.metadata",
     "risk.data_quality",
     "risk.table_risk",

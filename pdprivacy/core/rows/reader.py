@@ -435,8 +435,8 @@ class ExpressionReader:
         if symbol in ORDERINGS and column.ordered:
             labels = column.categories or ()
             limit = DeclaredLabels.of(column).position(constants[0])
-            positions = [place for place in range(len(labels)) if ORDERINGS[symbol](place, limit)]
-            return Comparison(node, "==", tuple(labels[place] for place in positions), bits(positions))
+            positions = [position for position in range(len(labels)) if ORDERINGS[symbol](position, limit)]
+            return Comparison(node, "==", tuple(labels[position] for position in positions), bits(positions))
         if symbol in ORDERINGS:
             if column.kind in ("boolean", "category"):
                 raise QueryError(
