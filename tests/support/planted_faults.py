@@ -1108,7 +1108,7 @@ FAULTS = (
     PlantedFault(
         "confidential number printed as a plain one",
         "core/privacy.py",
-        '        return f"{float.__repr__(self)} (confidential)"',
+        '        return f"{float.__repr__(self)} (confidential){meaning}"',
         "        return float.__repr__(self)",
         ("tests/risk/test_disclosure_risk.py::test_a_confidential_number_says_so_and_is_a_number",),
     ),
