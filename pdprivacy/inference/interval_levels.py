@@ -149,6 +149,8 @@ class _Numbers:
         constraint moved the number, or caution.
         """
         facts, of_level = self.facts, self._of_ratios
+        if facts.margins and facts.statistic not in COUNTS and level != facts.error["level"]:
+            raise self._unknown()  # margins of statistics per group have the noise of several cells
         if facts.regression is not None:
             return self._of_coefficients(level)
         if facts.parts is not None and "of" in facts.parts:

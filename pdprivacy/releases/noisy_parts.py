@@ -95,7 +95,7 @@ def _source(statistic: Statistic, call: Call, *, plain: bool) -> Parts | None:
         return _source_of_cells(statistic, call) if call.normalize else None
     source: Parts
     if isinstance(statistic, Moments):
-        if not _need_parts(statistic, call, plain=plain):
+        if call.margins or not _need_parts(statistic, call, plain=plain):
             return None
         source = {"of": "moments", "kinds": [list(own) for own in statistic.kinds]}
     elif isinstance(statistic, Covariance):

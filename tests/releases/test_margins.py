@@ -106,6 +106,15 @@ def test_intervals_of_margins_cover(private, func, mechanism):
     assert np.mean(covered, axis=0).min() > 0.87  # of 150 draws of 95 %, all but one in 20,000
 
 
+@pytest.mark.parametrize("func", ["mean", "sum", "std", ["mean", "count"]], ids=str)
+def test_margins_have_intervals_of_the_stated_level_only(private, func):
+    released = private.dp.pivot_table("x", "g", "h", func, margins=True, epsilon=1, rng=1)
+    assert released.dp.metadata.parts is None
+    pd.testing.assert_frame_equal(released.dp.interval(level=0.95), released.dp.interval())
+    with pytest.raises(pdprivacy.errors.MetadataError, match="at level 0.95 only"):
+        released.dp.interval(level=0.9)
+
+
 def test_margins_are_free(private):
     before = private.dp.budget.spent
     plain = private.dp.pivot_table("x", "g", "h", epsilon=1, rng=5)
