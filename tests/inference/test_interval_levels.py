@@ -288,7 +288,14 @@ def test_every_release_has_intervals_of_every_level_or_a_reason(survey, schema):
     calls = {name: partial(getattr(private.dp, name), *args, **options) for name, args, options in CALLS}
     calls |= {name: calls[name] for name in VERBS}  # all of them are among the calls
     groups = private.dp.groupby("region")
-    by_group = {"proportion": ("health", "yes"), "agg": ("mean", "age"), "mode": ("health",), "count": ()}
+    by_group = {
+        "proportion": ("health", "yes"),
+        "agg": ("mean", "age"),
+        "mode": ("health",),
+        "nunique": ("health",),
+        "count": (),
+        "size": (),
+    }
     calls |= {
         f"{name} by group": partial(getattr(groups, name), *by_group.get(name, ("age",)), epsilon=1, rng=1)
         for name in VERBS_BY_GROUP

@@ -111,7 +111,7 @@ def test_margins_have_intervals_of_the_stated_level_only(private, func):
     released = private.dp.pivot_table("x", "g", "h", func, margins=True, epsilon=1, rng=1)
     assert released.dp.metadata.parts is None
     pd.testing.assert_frame_equal(released.dp.interval(level=0.95), released.dp.interval())
-    with pytest.raises(pdprivacy.errors.MetadataError, match="at level 0.95 only"):
+    with pytest.raises(pdprivacy.errors.MetadataError, match=r"at level 0\.95 only"):
         released.dp.interval(level=0.9)
 
 
