@@ -150,7 +150,7 @@ class _Numbers:
         """
         facts, of_level = self.facts, self._of_ratios
         if facts.margins and facts.statistic not in COUNTS and level != facts.error["level"]:
-            raise self._unknown()  # margins of statistics per group have the noise of several cells
+            raise self.unknown()  # margins of statistics per group have the noise of several cells
         if facts.regression is not None:
             return self._of_coefficients(level)
         if facts.parts is not None and "of" in facts.parts:
