@@ -192,7 +192,7 @@ class _Result(_Accessor):
         """Return the release with other labels, each number with its error.
 
         ``labels``: the new label of each old one, in rows and columns; or by the name of a level, as in
-        ``{"region": {"n": "north"}}``. See `pdprivacy.releases.excerpts.relabel`.
+        ``{"region": {"n": "north"}}``.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
