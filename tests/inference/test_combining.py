@@ -500,8 +500,6 @@ def test_shares_have_the_variance_of_a_proportion():
     [
         (pd.Series([3.0, 4.0]), "value_counts", {}),
         (pd.Series([0.5, 0.5]), "value_counts", {}),  # counts that happen to add up to 1
-        (pd.DataFrame([[0.5, 0.5], [0.5, 0.5]]), "crosstab", {"normalize": "index"}),
-        (pd.DataFrame([[0.5, 0.5], [0.5, 0.5]]), "crosstab", {"normalize": "all", "margins": True}),
         (pd.Series([0.5, 0.5]), "var", {}),
         (pd.Series([0.5, 0.5]), "histogram", {}),
     ],
