@@ -188,6 +188,7 @@ class _Result(_Accessor):
         """
         return excerpts.changes(self._frame)
 
+    @with_hints
     def relabel(self, labels: Mapping[Any, Any]) -> Any:
         """Return the release with other labels, each number with its error.
 

@@ -520,7 +520,6 @@ OF_PANDAS = [
         'private.dropna("region").dp.pivot_table("age", index="region", columns="health", epsilon=0.1)',
     ),
     ("private['when'].dt.to_period('M')", UnknownNameError, 'private.cut("when", freq="M")'),
-    ("private['when'].dt.month_name()", UnknownNameError, 'private.cut("when", freq="M")'),
 ]
 
 

@@ -22,7 +22,7 @@ HUGE = 1e150
 SHOWN = 12
 """The most terms of a constraint that are shown."""
 
-EXAMPLE = 'LinearConstraint({"north": 1, "east": -1}, lower=0)'
+EXAMPLE = "pdprivacy.postprocess.LinearConstraint({...: 1}, lower=0)"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

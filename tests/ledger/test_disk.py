@@ -11,7 +11,7 @@ import pytest
 
 from pdprivacy.ledger import disk
 
-LOCKED = "import io, sys; from pdprivacy import disk; print(disk.lock(io.FileIO(sys.argv[1], 'a')))"
+LOCKED = "import io, sys; from pdprivacy.ledger import disk; print(disk.lock(io.FileIO(sys.argv[1], 'a')))"
 
 
 def locked_by_another(path) -> bool:

@@ -190,8 +190,10 @@ def public_facts(released: Any) -> Any:
     facts = {
         key: value
         for key, value in released.attrs["dp"].items()
-        if key not in ("error", "fingerprint", "dr_ha", "budget", "projection")
+        if key not in ("error", "fingerprint", "dr_ha", "budget", "projection", "original", "parts")
     }
+    parts = released.attrs["dp"].get("parts")
+    facts["parts"] = None if parts is None else {key: value for key, value in parts.items() if key != "noisy"}
     return (
         type(released),
         released.shape,

@@ -751,8 +751,8 @@ FAULTS = (
     PlantedFault(
         "ordered labels compared by one too many",
         "core/rows/reader.py",
-        "if ORDERINGS[symbol](place, limit)]",
-        "if ORDERINGS[symbol](place, limit) or place == limit]",
+        "if ORDERINGS[symbol](position, limit)]",
+        "if ORDERINGS[symbol](position, limit) or position == limit]",
         ("tests/core/rows/test_label_mappings.py::test_ordered_labels_are_compared_as_in_pandas",),
     ),
     PlantedFault(
@@ -1753,7 +1753,7 @@ FAULTS = (
     ),
     PlantedFault(
         "last image of recode not declared",
-        "core/rows/conversion.py",
+        "core/rows/label_mappings.py",
         "_recoded_column(node.column, images, after)",
         "_recoded_column(node.column, images, after[:-1] or after)",
         ("tests/core/rows/test_steps.py::test_recode_declares_the_images_in_declared_order",),
