@@ -132,10 +132,10 @@ class PrivacyError(Exception):
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         self.message, self.hint = message, hint
-        if isinstance(self, AttributeError):
-            setattr(self, "obj", None)  # noqa: B010  (else Python appends a name of its own to the hint)
         text = message if hint is None else f"{message}\nHint: {hint}"
         super().__init__(text if len(text) <= LONGEST else text[:LONGEST] + " ...")
+        if isinstance(self, AttributeError):
+            setattr(self, "obj", None)  # noqa: B010  (else Python appends a name of its own to the hint)
 
     def _render_traceback_(self) -> Any:
         """Return the traceback for IPython, which shows a hidden frame if it is the last one."""
