@@ -74,7 +74,11 @@ _REASONS = {
 _CONFIDENTIAL = "returns confidential numbers to the curator, which cannot be results of a step"
 
 
-LATER = {method: {"bounding": PROJECT} for method in ("quantile", "GroupBy.quantile")}
+LATER: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("quantile", "GroupBy.quantile"), {"bounding": PROJECT}),
+    "crosstab": {"dropna": False},
+    "pivot_table": {"margins": False},
+}
 """Arguments that an earlier version did not have, and whose default is not None, by method."""
 
 Make: TypeAlias = Callable[[str], tuple[Released, int, float | None]]

@@ -20,9 +20,10 @@ import pdprivacy
 from pdprivacy import Column, Domain, releases
 from pdprivacy import frames as protection
 from pdprivacy.core.gate.spec import MethodCall
-from pdprivacy.pipeline.keeper import _call, differing, text_of
+from pdprivacy.pipeline.keeper import LATER, _call, differing, text_of
 from pdprivacy.postprocess import LinearConstraint
 from pdprivacy.releases.batches import VERBS
+from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
 from tests.support.labels import SCALARS
 
 DOMAIN = Domain((Column("age", "integer", lower=0, upper=99),))
@@ -125,3 +126,35 @@ def test_equal_arguments_have_equal_texts(argument):
     assert text_of(argument, "x") == text_of(copy.deepcopy(argument), "x")
     assert text_of([argument], "x") != text_of(argument, "x")
     assert text_of(str(argument), "x") != text_of([str(argument)], "x")
+
+
+ALWAYS = {"delta", "mechanism", "bounding", "releases"}
+AT_FIRST = {
+    "agg": {"func"},
+    "crosstab": {"branching", "margins", "normalize"},
+    "kmeans": {"iterations"},
+    "ols": {"ridge"},
+    "pivot_table": {"aggfunc"},
+    "proportion": {"value"},
+    "quantile": {"q"},
+    "value_counts": {"branching", "dropna", "normalize", "sort"},
+}
+"""Arguments whose default is not None, which methods had when releases were stored first."""
+
+
+def test_a_stored_release_without_a_later_argument_is_that_of_its_default():
+    """A new argument of a method that can be stored is None by default, or in `LATER` with its default."""
+    methods = {name: getattr(releases, name) for name in VERBS}
+    methods |= {f"GroupBy.{name}": getattr(GroupBy, name) for name in VERBS_BY_GROUP}
+    assert len(methods) > 30
+    for name, method in methods.items():
+        parameters = inspect.signature(method).parameters.values()
+        stated = {
+            each.name: each.default for each in parameters if each.default not in (None, inspect._empty)
+        }
+        later = dict(LATER.get(name, {}))
+        first = ALWAYS - {*later} | AT_FIRST.get(name.removeprefix("GroupBy."), set())
+        assert {key: value for key, value in stated.items() if key not in first} == later, name
+    facts = protection.find(pdprivacy.protect(pd.DataFrame({"age": [1]}), DOMAIN, epsilon=1))
+    assert "dropna" not in _call(facts, "crosstab", {"index": "age", "dropna": False})
+    assert "dropna" in _call(facts, "crosstab", {"index": "age", "dropna": True})

@@ -1242,7 +1242,7 @@ def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bo
         other = released.copy()
         other.attrs["dp"] = restored
         view = other.dp.metadata
-        assert view.to_dict() == {"dr_ha": None, "regression": None, **stored}
+        assert view.to_dict() == {"dr_ha": None, "regression": None, "part": None, **stored}
         assert (view.bounding, view.releases, view.p) == (bounding, releases, 3.0)
         assert view.mechanism == "generalized_gaussian"
         assert other.dp.verify()
