@@ -75,7 +75,7 @@ _CONFIDENTIAL = "returns confidential numbers to the curator, which cannot be re
 
 
 LATER: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(("quantile", "GroupBy.quantile"), {"bounding": PROJECT}),
+    **{method: {"bounding": PROJECT} for method in ("quantile", "GroupBy.quantile")},
     "crosstab": {"dropna": False},
     "pivot_table": {"margins": False},
 }

@@ -154,7 +154,9 @@ def test_a_stored_release_without_a_later_argument_is_that_of_its_default():
         }
         later = dict(LATER.get(name, {}))
         first = ALWAYS - {*later} | AT_FIRST.get(name.removeprefix("GroupBy."), set())
-        assert {key: value for key, value in stated.items() if key not in first} == later, name
+        absent = (None, inspect.Parameter.empty)
+        new = {key: value for key, value in stated.items() if key not in first and value not in absent}
+        assert new == later, name
     facts = protection.find(pdprivacy.protect(pd.DataFrame({"age": [1]}), DOMAIN, epsilon=1))
     assert "dropna" not in _call(facts, "crosstab", {"index": "age", "dropna": False})
     assert "dropna" in _call(facts, "crosstab", {"index": "age", "dropna": True})
