@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pandas as pd
 
-from pdprivacy.checks import items, one_of
+from pdprivacy.checks import flag, has_hash, items, one_of
 from pdprivacy.core import rows as expressions
 from pdprivacy.core.gate.contents import REFUSED, Protected, refusal
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
-from pdprivacy.core.rows.label_mappings import TEXT_METHODS
+from pdprivacy.core.rows.label_mappings import PREDICATES, TEXT_METHODS
 from pdprivacy.core.rows.reader import FUNCTION_SHAPE
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.declaration.timeline import FIELDS
@@ -518,14 +518,34 @@ class ProtectedColumn(Opaque):
         name = _FUNCTIONS_OF_NUMPY.get(func.__name__)
         if name is None or not args or args[0] is not self:
             raise self._missing_attribute(func.__name__)
-        return getattr(self, name)(*args[1:], **options)
+        words = {"a_min": "lower", "min": "lower", "a_max": "upper", "max": "upper"} if name == "clip" else {}
+        given = {words.get(option, option): value for option, value in options.items() if value is not None}
+        constants = [constant for constant in args[1:] if constant is not None or name == "clip"]
+        try:
+            return getattr(self, name)(*constants, **given)
+        except TypeError as error:
+            if isinstance(error, PrivacyError):
+                raise
+        raise ParameterError(
+            f"'np.{func.__name__}' of a protected column does not take these arguments.", FUNCTION_SHAPE
+        )
 
-    def map(self, arg: Mapping[Any, Any]) -> ProtectedColumn:
-        """Replace declared labels by others, as ``Series.map``; labels without a new one become null."""
+    def map(self, arg: Mapping[Any, Any], na_action: Literal["ignore"] | None = None) -> ProtectedColumn:
+        """Replace declared labels by others, as ``Series.map``; labels without a new one become null.
+
+        ``na_action`` makes no difference: nulls stay null.
+        """
+        one_of(na_action, "na_action", ("ignore", None))
         return self._made(ast.Call(ast.Attribute(self._node, "map"), [self._dictionary(arg, "arg")], []))
 
-    def replace(self, to_replace: Mapping[Any, Any]) -> ProtectedColumn:
-        """Replace declared labels by others, as ``Series.replace`` with a mapping; other labels stay."""
+    def replace(self, to_replace: Any, value: Any = None) -> ProtectedColumn:
+        """Replace declared labels by others, as ``Series.replace``; other labels stay.
+
+        ``to_replace``: a mapping; or a label or a list of labels, each of which becomes ``value``.
+        """
+        if value is not None:
+            labels = to_replace if isinstance(to_replace, list | tuple) else [to_replace]
+            to_replace = dict.fromkeys(filter(has_hash, labels), value)
         node = self._dictionary(to_replace, "to_replace")
         return self._made(ast.Call(ast.Attribute(self._node, "replace"), [node], []))
 
@@ -608,6 +628,11 @@ class TextMethods:
         column = self._column
 
         def method(*constants: Any, **options: Any) -> ProtectedColumn:
+            for_nulls = options.pop("na", None) if name in PREDICATES else None
+            if for_nulls is not None:
+                condition = method(*constants, **options)
+                is_true = flag(for_nulls, "na")
+                return condition | column.isna() if is_true else condition & column.notna()
             keywords = [ast.keyword(option, column._operand(value)) for option, value in options.items()]
             func = ast.Attribute(ast.Attribute(column._node, "str"), name)
             return column._made(ast.Call(func, list(map(column._operand, constants)), keywords))
@@ -683,16 +708,18 @@ class DateFields:
     weekday = day_of_week = dayofweek
     day_of_year = dayofyear
 
-    def day_name(self) -> ProtectedColumn:
+    def day_name(self, locale: None = None) -> ProtectedColumn:
         """The name of the weekday, in English."""
-        return self._name("day_name")
+        return self._name("day_name", locale)
 
-    def month_name(self) -> ProtectedColumn:
+    def month_name(self, locale: None = None) -> ProtectedColumn:
         """The name of the month, in English."""
-        return self._name("month_name")
+        return self._name("month_name", locale)
 
-    def _name(self, method: str) -> ProtectedColumn:
+    def _name(self, method: str, locale: None) -> ProtectedColumn:
         column = self._column
+        if locale is not None:
+            raise ParameterError("'locale' is not offered: names are in English.")
         return column._made(ast.Call(ast.Attribute(ast.Attribute(column._node, "dt"), method), [], []))
 
     @property

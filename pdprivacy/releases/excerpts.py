@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import has_hash
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.releases import metadata
 from pdprivacy.releases.frame_json import pack, unpack
@@ -144,6 +145,13 @@ def relabel(released: Released, labels: Mapping[Any, Any]) -> Released:
     if not isinstance(labels, Mapping) or not labels:
         raise ParameterError(
             f"'labels' must be a dict of new labels by old ones (got {got(labels)}).", 'relabel({"a": "b"}).'
+        )
+    given = [
+        each for new in labels.values() for each in (new.values() if isinstance(new, Mapping) else [new])
+    ]
+    if not all(map(has_hash, given)):
+        raise ParameterError(
+            "'labels' must map labels to labels, and a list is none.", 'relabel({"a": "b"}).'
         )
     whole = as_released(released)
     settled = excerpt(released).settled if whole is None else whole

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, cast, overload
 import numpy as np
 import pandas as pd
 
+from pdprivacy.checks import has_hash
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.execute import executed
 from pdprivacy.core.gate.request import PROJECT, Options
@@ -341,7 +342,7 @@ def with_named(function: Callable[..., Any]) -> Callable[..., Any]:
         for name, pair in pairs.items():
             if isinstance(pair, pd.NamedAgg):
                 pairs[name] = pair = (pair.column, pair.aggfunc)
-            if not isinstance(pair, tuple) or len(pair) != 2:
+            if not isinstance(pair, tuple) or len(pair) != 2 or not has_hash(pair[0]):
                 raise ArgumentError(f"'agg' got an unexpected keyword argument {name!r}.", NAMED)
         if (
             args
@@ -410,7 +411,9 @@ def _named(
                     f"{name}=({label!r}, 'count'), or private.dp.{groups._written()}.size(epsilon=0.1)",
                 )
             kind = "count"
-        (statistic,) = kinds_asked(kind if isinstance(kind, str) else [kind], name)
+        own = f"private.dp.{groups._written()}.median({label!r}, epsilon=0.1)"
+        hint = f"{name}=({label!r}, 'mean'); a median is a release of its own, {own}"
+        (statistic,) = kinds_asked(kind if isinstance(kind, str) else [kind], name, hint)
         if name == "count" and statistic != "count":
             raise ParameterError(
                 "A column named 'count' holds counts.", f"mean_{label}=({label!r}, {kind!r})"
@@ -591,7 +594,7 @@ def quantile(
     On frames of other engines than pandas one query reads all groups; it takes memory for each distinct
     number of each group.
     """
-    refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}")
+    refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}", groups.selected)
     return _ranked(groups, "quantile", columns, q, epsilon, {**options, "split": split, "bounding": bounding})
 
 

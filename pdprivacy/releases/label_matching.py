@@ -178,7 +178,7 @@ def _numbers(
         name, here = str(head), {*_texts(_labels_of(frame, at))}
         default = name in UNNAMED or re.fullmatch(r"level_\d+", name) is not None
         named = [level for level in released if level.name == name or (level.name is None and default)]
-        if not any(below) and any(here <= {*level.texts, ""} for level in named):
+        if not any(map(label_text, below)) and any(here <= {*level.texts, ""} for level in named):
             labels[at] = name
     others = [at for at in range(frame.shape[1]) if at not in labels]
     numbers: Released = frame.iloc[:, others]
@@ -349,7 +349,7 @@ def _of_one_label(
     """Return the places of numbers that have one label of each missing level, and these labels.
 
     Raises MetadataError where no label, or more than one, fits all numbers, or where the numbers could as
-    well be sums over the missing levels: all others are 0.
+    well be sums over the missing levels: the others cancel.
     """
     (here, there), missing = values, [at for at in range(len(released)) if at not in pairs]
     size = len(there)
@@ -364,9 +364,12 @@ def _of_one_label(
     if len(fits) != 1 or here.dtype == object:
         raise MetadataError(MISSING_LABELS)
     at, label = fits[0]
-    others = np.isin(keys[1].ravel(), keys[0].ravel())
+    kept, numbers = np.unique(keys[0].ravel()), np.nan_to_num(np.asarray(there, np.float64).ravel())
+    others = np.isin(keys[1].ravel(), kept)
     others[at.ravel()] = False
-    if not np.nan_to_num(there[others]).any():
+    places = np.searchsorted(kept, keys[1].ravel()[others])
+    sums, sizes = (np.bincount(places, each, len(kept)) for each in (numbers[others], abs(numbers[others])))
+    if bool((abs(sums) <= 1e-9 * sizes).all()):
         raise MetadataError(MISSING_LABELS)
     return at, tuple(
         text if (name := released[each].name) is None else f"{name}: {text}"

@@ -640,6 +640,11 @@ def _interval_of_quantiles(released: Released, error: Mapping[str, Any]) -> pd.D
 def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: Any) -> pd.DataFrame:
     """`interval` of dates, with errors as times; ``bounds`` are texts, or None."""
     table = released.to_frame() if isinstance(released, pd.Series) else released
+    if any(dtype.kind != "M" for dtype in table.dtypes):
+        raise MetadataError(
+            "The released dates are texts or objects here, and an interval is around dates.",
+            "the interval of the release, before its dates were converted.",
+        )
     pairs = None
     if bounds is not None:
         pairs = np.broadcast_to(np.array(bounds), (*released.shape, 2)).reshape(*table.shape, 2)

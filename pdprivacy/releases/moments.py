@@ -285,7 +285,7 @@ Aggregates: TypeAlias = (
 Kinds: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-def kinds_asked(func: Any, argument: str = "func") -> tuple[str, ...]:
+def kinds_asked(func: Any, argument: str = "func", hint: str | None = None) -> tuple[str, ...]:
     """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
     names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
     wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
@@ -293,7 +293,7 @@ def kinds_asked(func: Any, argument: str = "func") -> tuple[str, ...]:
         raise ParameterError(
             f"{argument!r} must be one of {', '.join(map(repr, PIECES))}, or a list of them "
             f"(got {got(wrong[0])}).",
-            f'{argument}=["mean", "std"]; a median or a mode is a release of its own.',
+            hint or f'{argument}=["mean", "std"]; a median or a mode is a release of its own.',
         )
     if len(set(names)) < len(names):
         raise ParameterError(f"{argument!r} has a statistic twice.")

@@ -280,15 +280,19 @@ def quantile(
     return ranked(protected, "quantile", chosen, q, epsilon, words)
 
 
-def refuse_numbers(protected: Protected, columns: Any, call: str = "private.dp") -> None:
-    """Refuse numbers instead of columns, as in ``DataFrame.quantile(0.5)``."""
+def refuse_numbers(
+    protected: Protected, columns: Any, call: str = "private.dp", selected: Any = None
+) -> None:
+    """Refuse numbers instead of columns, as in ``DataFrame.quantile(0.5)``; ``selected``: of groups."""
     several = isinstance(columns, list)
     listed = list(columns) if several else [columns]
     if listed and all(type(item) in (int, float) and item not in protected.domain for item in listed):
         example = "[0.25, 0.75]" if several else "0.5"
         raise ParameterError(
             f"'quantile' takes columns first, and 'q' by name (got {got(columns)}).",
-            Example(f'{call}.quantile(q={example}, epsilon=0.1, columns="age")'),
+            Example(f'{call}.quantile(q={example}, epsilon=0.1, columns="age")')
+            if selected is None
+            else f"{call}[{selected!r}].quantile(q={example}, epsilon=0.1)",
         )
 
 

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -312,3 +313,57 @@ def test_the_text_of_ten_thousand_counts_is_short_and_copied_at_no_cost():
 
     ratio = min(seconds(released) for _ in range(5)) / min(seconds(plain) for _ in range(5))
     assert ratio < 5
+
+
+def test_a_sum_over_a_level_whose_other_numbers_cancel_is_no_number_of_it():
+    """The sum is equal to one number, but has the noise of three."""
+    domain = Domain(
+        (Column("c", "category", categories=("a", "b")), Column("i", "integer", lower=0, upper=2))
+    )
+    frame = pd.DataFrame({"c": ["a", "b"] * 50, "i": [1] * 100})
+    private = pdprivacy.protect(frame, domain, epsilon=10**9)
+    cancelled, kept = 0, 0
+    for seed in range(400):
+        counts = private.dp.value_counts(["c", "i"], epsilon=2, sort=False, rng=seed)
+        sums, of_one = counts.groupby(level="c").sum(), counts.xs(1, level="i")
+        if np.array_equal(sums, of_one):
+            cancelled += 1
+            with pytest.raises(MetadataError):
+                sums.dp.interval()
+        elif kept == 0 and (sums != of_one).all():
+            kept = len(of_one.dp.interval())
+    assert (cancelled > 5, kept) == (True, 2)
+
+
+def test_nulls_among_the_labels_of_columns():
+    domain = Domain(
+        (
+            Column("c", "category", categories=("a", "b")),
+            Column("e", "category", categories=("u", "v")),
+            Column("i", "integer", lower=0, upper=2, nullable=True),
+        )
+    )
+    cells = {"c": ["a", "b"] * 6, "e": ["u", "v", "u"] * 4, "i": pd.array([1, None] * 6, dtype="Int64")}
+    private = pdprivacy.protect(pd.DataFrame(cells), domain, epsilon=10)
+    table = private.dp.crosstab("c", ["e", "i"], epsilon=1, rng=1)
+    whole = table.dp.interval()
+    for part in (table.head(1), table.sort_index(ascending=False)):
+        ends = part.dp.interval()
+        assert ends.shape[1] == whole.shape[1]
+        assert np.array_equal(ends, whole.loc[ends.index])
+
+
+def test_dates_as_texts_have_no_interval_and_say_so():
+    when = pd.date_range("2020-02-01", periods=40, unit="us").to_series(index=range(40))
+    schema = pa.DataFrameSchema(
+        {"d": pa.Column("datetime64[us]", pa.Check.in_range("2020-01-01", "2020-12-31"), metadata={"dp": {}})}
+    )
+    mean = pd.DataFrame({"d": when}).dp.protect(schema, epsilon=10).dp.mean("d", epsilon=1)
+    for dtype in (str, object):
+        with pytest.raises(MetadataError, match="are texts or objects"):
+            mean.astype(dtype).dp.interval()
+
+
+def test_relabel_refuses_what_is_no_label(counts):
+    with pytest.raises(ParameterError, match="must map labels to labels"):
+        counts.dp.relabel({counts.index[0]: ["a"]})

@@ -788,7 +788,7 @@ REFUSED = {
     "shares in the place of columns": (
         lambda dp: dp.groupby("ill")["age"].quantile([0.25, 0.75], epsilon=1),
         ParameterError,
-        r"groupby\('ill'\)\.quantile\(q=\[0",
+        r"groupby\('ill'\)\['age'\]\.quantile\(q=\[0",
     ),
     "noise of a quantile": (
         lambda dp: dp.groupby("ill").median("age", mechanism="laplace", epsilon=1),

@@ -311,8 +311,11 @@ def numbers(term: Term, read: Read, index: pd.Index[Any]) -> Numbers:
         doubles = [operand.doubles() for operand in operands]
         null: Any = functools.reduce(np.logical_or, map(np.isnan, doubles))
         with np.errstate(all="ignore"):
-            made = term.run(*(np.where(null, 0.0, array) for array in doubles))
-        return Numbers(np.asarray(made).astype(np.int64), null if np.any(null) else None)
+            made = np.asarray(term.run(*(np.where(null, 0.0, array) for array in doubles)))
+            # a null holds a number within the bounds, or a division by it would warn, and so tell of the null
+            filled = np.where(null, int(term.within.whole().clip(0)), made).astype(np.int64)
+        return Numbers(filled, null if np.any(null) else None)
     masks = [operand.null for operand in operands if operand.null is not None]
     null = functools.reduce(np.logical_or, masks) if masks else None
-    return Numbers(term.run(*(operand.array for operand in operands)), null)
+    with np.errstate(all="ignore"):
+        return Numbers(term.run(*(operand.array for operand in operands)), null)

@@ -88,7 +88,8 @@ def _check_defined(name: str, term: Term, shown: str) -> None:
     if lower > least or (name == "sqrt" and lower == least):
         return
     sign = "of at least" if name == "sqrt" else "above"
-    instead = f"a public floor: {name}({shown}.clip(lower={floor}))"
+    number = shown if shown.isidentifier() or shown[-1] in "`)]" else f"({shown})"
+    instead = f"a public floor: {name}({number}.clip(lower={floor}))"
     if name == "log" and lower == 0:
         instead = f"log1p({shown}), which is log(1 + x); or {instead}"
     declared = "has no lower bound" if lower == -math.inf else "may be less"

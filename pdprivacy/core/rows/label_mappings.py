@@ -28,6 +28,9 @@ PREDICATES = (
 )  # fmt: skip
 """Methods of ``Series.str`` that make conditions."""
 
+MOST_CHARACTERS = 10**4
+"""The largest whole number that a method of texts is called with."""
+
 TEXT_METHODS = (
     *PREDICATES,
     "capitalize", "casefold", "count", "find", "len", "lower", "lstrip", "removeprefix", "removesuffix",
@@ -109,6 +112,10 @@ def _results(
     labels: tuple[Any, ...], method: str, constants: tuple[Any, ...], options: Mapping[str, Any]
 ) -> list[Any]:
     """The result of a method of ``Series.str`` for each label, None for a label that is no text."""
+    if "na" in options:  # of labels, which are no nulls
+        raise QueryError("'na' is not offered: a null stays null.", "a condition & b.notna(), or | b.isna().")
+    if any(type(constant) is int and abs(constant) > MOST_CHARACTERS for constant in constants):
+        raise QueryError(f"'.str.{method}' takes whole numbers up to {MOST_CHARACTERS:,}.")
     try:
         texts = pd.Series(list(labels), dtype=object)
         results = getattr(texts.str, method)(*constants, **options).tolist()

@@ -284,3 +284,54 @@ def test_conditions_compare_results():
     step = transform.query(Domain((X, N)), "log(x) > 1 and minimum(n, 3) == 3")
     frame = pd.DataFrame({"x": [2.0, 3.0, 40.0, 40.0], "n": [5, 5, 2, 3]})
     assert step.apply(frame).index.tolist() == [1, 3]
+
+
+DIVISIONS = [
+    "n // ceil(y)",
+    "5 // minimum(n, ceil(y))",
+    "5 // ceil(exp(y / 100))",
+    "5 // sign(y)",
+    "5 // ceil(n / 2)",
+    "5 % ceil(y)",
+    "1 // ceil(c.map({'a': 0.5, 'b': None}))",
+    "round(y) // floor(y + 1)",
+]
+
+
+@pytest.mark.parametrize("text", DIVISIONS)
+@pytest.mark.parametrize("engine", ["pandas", "lazy Polars", "DuckDB"])
+def test_no_warning_tells_of_a_null(engine, text):
+    """A null would tell by a division by 0 in its place, before anything is charged."""
+    columns = (
+        Column("n", "integer", lower=1, upper=9, nullable=True),
+        Column("y", "float", lower=0.5, upper=80, nullable=True),
+        Column("c", "category", categories=("a", "b")),
+    )
+    cells = {"n": pd.array([2, 8, 3], dtype="Int64"), "y": [0.75, 79.0, 2.5], "c": ["a", "a", "a"]}
+    full = pd.DataFrame(cells)
+    empty = full.assign(n=pd.array([None] * 3, dtype="Int64"), y=np.nan, c="b")
+    for frame in (full, pd.concat([full, empty], ignore_index=True), empty):
+        private = pdprivacy.protect(frame_of(engine, frame), Domain(columns), epsilon=1)
+        with np.errstate(all="raise"):
+            private.assign(z=text).dp.count(epsilon=1)
+
+
+def test_clip_and_round_of_numpy_take_the_names_of_numpy():
+    domain = Domain((Column("age", "integer", lower=0, upper=120), Column("x", "float", lower=0, upper=9)))
+    private = pdprivacy.protect(pd.DataFrame({"age": [31], "x": [2.5]}), domain, epsilon=1)
+    age, x = private["age"], private["x"]
+    made = {
+        "a": np.clip(age, a_min=1, a_max=3),
+        "b": np.clip(age, min=1, max=3),
+        "c": np.clip(age, 1, None),
+        "d": np.clip(age, None, 50),
+        "e": np.round(x, 1, None),
+    }
+    bounds = {"a": (1, 3), "b": (1, 3), "c": (1, 120), "d": (0, 50), "e": (0, 9)}
+    assert {
+        name: private.assign(z=each).dp.domain["z"].bounds("mean") for name, each in made.items()
+    } == bounds
+    with pytest.raises(
+        ParameterError, match=r"'np.clip' of a protected column does not take these arguments"
+    ):
+        np.clip(age, 1, 3, casting="unsafe")

@@ -218,6 +218,10 @@ def private():
         (lambda f: f["town"].replace(dict.fromkeys(TOWNS)), ParameterError, "would become null"),
         (lambda f: f["town"].str.contains("("), QueryError, "cannot be called with these arguments"),
         (lambda f: f["town"].str.contains("a", nothing=1), QueryError, "cannot be called"),
+        (lambda f: f["town"].str.zfill(10**20), QueryError, "takes whole numbers up to 10,000"),
+        (lambda f: f.query("town.str.contains('a', na=False)"), QueryError, "a null stays null"),
+        (lambda f: f["town"].str.contains("a", na="no"), ParameterError, "'na' must be True or False"),
+        (lambda f: f["town"].map({"ab": "x"}, na_action="skip"), ParameterError, "'na_action' must be"),
         (lambda f: f["town"].str.split("a"), UnknownNameError, "is not offered"),
         (lambda f: f["town"].str[0], ParameterError, "takes a slice"),
         (lambda f: f["town"].str.nothing, AttributeError, "has no attribute"),
@@ -237,3 +241,24 @@ def test_refusals_come_before_a_charge(private, use, error, reason):
 def test_labels_without_a_declaration_are_refused():
     with pytest.raises((QueryError, DeclarationError), match="has no categories"):
         transform.assign(Domain((Column("t", "category"),)), {"y": "t.str.upper()"})
+
+
+def test_na_says_what_a_condition_is_of_a_null():
+    domain = Domain((Column("c", "category", categories=("a", "b"), nullable=True),))
+    frame = pd.DataFrame({"c": ["a", "b", None] * 20})
+    private = pdprivacy.protect(frame, domain, epsilon=10**6)
+    for name, na in [("contains", False), ("contains", True), ("startswith", False), ("match", True)]:
+        expected = getattr(frame["c"].str, name)("a", na=na).astype(bool)
+        condition = getattr(private["c"].str, name)("a", na=na)
+        for ours, theirs in ((condition, expected), (~condition, ~expected)):
+            assert private[ours].dp.count(epsilon=10**4, rng=1).iloc[0] == theirs.sum(), (name, na)
+
+
+def test_replace_and_map_take_what_pandas_takes(private):
+    labels = private.dp.domain["town"].categories
+    for by in (private["town"].replace(labels[0], "x"), private["town"].replace({labels[0]: "x"})):
+        assert private.assign(y=by).dp.domain["y"].categories == ("x", *labels[1:])
+    everything = private["town"].replace([*labels], "x")
+    assert private.assign(y=everything).dp.domain["y"].categories == ("x",)
+    mapped = private["town"].map(dict.fromkeys(labels, "x"), na_action="ignore")
+    assert private.assign(y=mapped).dp.domain["y"].categories == ("x",)
