@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
+import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -250,7 +252,7 @@ class ProtectedFrame(Opaque):
         (0.0, 1200.0)
         """
         for index, (name, value) in enumerate(expressions.items()):
-            if callable(value) and not isinstance(value, type):
+            if inspect.isroutine(value) or isinstance(value, functools.partial | np.ufunc):
                 named = list(expressions.items())
                 before = dict(named[:index])
                 current = self.assign(bounds=_some(bounds, before), **before) if before else self

@@ -157,7 +157,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "check": Example("df.dp.check(schema)"),
         **calls("private.dp.", _METHODS),
         "plot": Example('private.dp.histogram("age", epsilon=0.1).dp.plot()'),
-        "relabel": Example('released.dp.relabel({"no": "none"})'),
+        "relabel": Example('released.dp.relabel({"rows": "records"})'),
         "save": Example('released.dp.save("table.parquet")'),
         "to_excel": Example('released.dp.to_excel("table.xlsx")'),
         **calls("private.", _ROW_STEPS),

@@ -326,7 +326,7 @@ def _written(
     from pyarrow import Table, parquet
 
     buffer = io.BytesIO()
-    plain = pd.DataFrame({position: column.to_numpy() for position, column in enumerate(columns)})
+    plain = pd.DataFrame({position: column.array for position, column in enumerate(columns)})
     table = Table.from_pandas(plain.set_axis(rows, axis=0).set_axis(names, axis=1))
     facts = {**table.schema.metadata, ATTRS: json.dumps(attrs).encode()}
     parquet.write_table(table.replace_schema_metadata(facts), buffer)
@@ -420,9 +420,7 @@ def read_parquet(data: bytes, where: str) -> Released:
         return frame
     attrs: Any = frame.attrs
     frame.attrs = {}
-    return shapes.restored(
-        attrs, [frame.iloc[:, column].to_numpy() for column in range(frame.shape[1])], where
-    )
+    return shapes.restored(attrs, [frame.iloc[:, column].array for column in range(frame.shape[1])], where)
 
 
 # ---------------------------------------------------------------- CSV and JSON

@@ -695,3 +695,10 @@ def test_a_file_without_a_digest_is_read(private):
 def test_no_path_reaches_an_error_as_a_cell(tmp_path):
     with pytest.raises(MetadataError, match=r"cannot be read: No such file or directory"):
         pdprivacy.read_release(Path(tmp_path) / "none.json")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_whole_numbers_beyond_doubles_beside_a_null_are_read_as_they_were(tmp_path, suffix):
+    wide = pd.array([0, 2**53 + 1, 2**63 - 513, None], dtype="Int64")
+    table = made([pd.Series(wide), pd.Series([True, False, True, False])], list("abcd"), ["x", "y"])
+    same(saved(table, tmp_path / f"t{suffix}"), table)

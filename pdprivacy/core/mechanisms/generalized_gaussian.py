@@ -301,7 +301,7 @@ class GeneralizedGaussian(Continuous):
     @classmethod
     def takes_delta(cls, p: Rational | None = None) -> bool:
         """True but for the order 1, which is Laplace noise."""
-        return p != 1
+        return p is None or positive(p, "p") != 1
 
     @classmethod
     def _calibrate(cls, part: Part, request: Request) -> Self:

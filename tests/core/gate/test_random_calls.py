@@ -582,7 +582,7 @@ CALLS: dict[str, Call] = dict(
 
 # ------------------------------------------------------------------ random calls
 
-DECLARED = [("domain.Column", "name"), ("accounting.shares", "name")]
+DECLARED = [("declaration.Column", "name"), ("core.shares", "name")]
 """Arguments that are facts of a declaration or of a program, which messages repeat."""
 
 CALLBACKS = ("keep", "keeps", "suppression", "mechanism", "postprocess")
