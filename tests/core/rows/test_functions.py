@@ -322,11 +322,12 @@ def test_clip_and_round_of_numpy_take_the_names_of_numpy():
     age, x = private["age"], private["x"]
     made = {
         "a": np.clip(age, a_min=1, a_max=3),
-        "b": np.clip(age, min=1, max=3),
         "c": np.clip(age, 1, None),
         "d": np.clip(age, None, 50),
         "e": np.round(x, 1, None),
     }
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        made["b"] = np.clip(age, min=1, max=3)
     bounds = {"a": (1, 3), "b": (1, 3), "c": (1, 120), "d": (0, 50), "e": (0, 9)}
     assert {
         name: private.assign(z=each).dp.domain["z"].bounds("mean") for name, each in made.items()
