@@ -329,9 +329,8 @@ def test_clip_and_round_of_numpy_take_the_names_of_numpy():
     if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
         made["b"] = np.clip(age, min=1, max=3)
     bounds = {"a": (1, 3), "b": (1, 3), "c": (1, 120), "d": (0, 50), "e": (0, 9)}
-    assert {
-        name: private.assign(z=each).dp.domain["z"].bounds("mean") for name, each in made.items()
-    } == bounds
+    for name, each in made.items():
+        assert private.assign(z=each).dp.domain["z"].bounds("mean") == bounds[name], name
     with pytest.raises(
         ParameterError, match=r"'np.clip' of a protected column does not take these arguments"
     ):
