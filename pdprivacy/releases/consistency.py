@@ -296,23 +296,25 @@ def _key(label: Any) -> Hashable:
     return None if is_null(label) else label
 
 
+def _first_key(levels: Sequence[dict[Hashable, int]]) -> str:
+    """The key of the first number, as it is written: a label, or a tuple of one label of each level."""
+    first = tuple(next(iter(level)) for level in levels)
+    return repr(first if len(first) > 1 else first[0])
+
+
 def _unknown_cell(columns: Sequence[Column], levels: Sequence[dict[Hashable, int]]) -> ParameterError:
     """The error of a label that is no cell of the table."""
     names = ", ".join(repr(column.name) for column in columns)
-    first = tuple(next(iter(level)) for level in levels)
-    key = repr(first if len(first) > 1 else first[0])
-    what = "one label of each of its columns" if len(first) > 1 else "the labels of its column"
+    what = "one label of each of its columns" if len(levels) > 1 else "the labels of its column"
     return ParameterError(
         f"'constraint' must name cells of the table by {what}, {names}.",
-        f"LinearConstraint({{{key}: 1}}, lower=0)",
+        f"LinearConstraint({{{_first_key(levels)}: 1}}, lower=0)",
     )
 
 
 def _unknown_number(release: Release[Any], levels: Sequence[dict[Hashable, int]]) -> ParameterError:
     """The error of a label that is no number of a release."""
-    first = tuple(next(iter(level)) for level in levels)
-    key = repr(first if len(first) > 1 else first[0])
     return ParameterError(
         f"'constraints' must name numbers of {release.label!r} by their labels.",
-        f"LinearConstraint({{pending[{key}]: 1}}, lower=0)",
+        f"LinearConstraint({{pending[{_first_key(levels)}]: 1}}, lower=0)",
     )

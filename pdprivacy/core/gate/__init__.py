@@ -1,1 +1,1 @@
-"""Releases as values, the one function that executes them, and the objects that are published."""
+"""Releases as values, the contents of protected frames, and the one function that executes releases."""
