@@ -198,7 +198,8 @@ class _Result(_Accessor):
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
         >>> private = pdprivacy.protect(pd.DataFrame({"x": [True, False]}), domain, epsilon=1)
-        >>> private.dp.value_counts("x", epsilon=1).dp.relabel({True: "yes", False: "no"}).index.tolist()
+        >>> counts = private.dp.value_counts("x", epsilon=1, sort=False)
+        >>> counts.dp.relabel({True: "yes", False: "no"}).index.tolist()
         ['no', 'yes']
         """
         return excerpts.relabel(self._frame, labels)

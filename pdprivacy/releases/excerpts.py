@@ -48,7 +48,7 @@ def as_release(frame: Released) -> Released | None:
     >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
     >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"]}), domain, epsilon=1)
     >>> counts = private.dp.value_counts("area", epsilon=1)
-    >>> as_release(counts.tail(2).round(1)).attrs["dp"]["part"]["numbers"], as_release(counts * 2)
+    >>> as_release(counts.tail(2).round(1)).attrs["dp"]["part"]["numbers"], as_release(counts + 1)
     (3, None)
     """
     whole = as_released(frame)
