@@ -583,6 +583,9 @@ class ProtectedMethods:
         delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
+    def use(
+        self, released: pd.DataFrame | pd.Series[Any]
+    ) -> ProtectedFrame: ...
     def utility(
         self, columns: Labels | None = None, order: int | Sequence[int] = ...,
         epsilon: Rational | Sequence[Rational] = ..., *, draws: int = 200, rng: RandomState = None,

@@ -22,6 +22,7 @@ from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.frames.column import Opaque, ProtectedColumn, check_constants
+from pdprivacy.frames.use import use_step
 from pdprivacy.hints.examples import EXAMPLES, Example, quoted
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.types import Integers, Labels, Mask
@@ -40,6 +41,7 @@ Piped = TypeVar("Piped")
 
 ROW_STEPS = (
     "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "query", "recode", "rename", "select",
+    "use",
 )  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
 
@@ -423,6 +425,18 @@ class ProtectedFrame(Opaque):
         if not left:
             raise ParameterError("'drop' would leave no declared column.")
         return self.select(left)
+
+    @with_hints
+    def use(self, released: pd.DataFrame | pd.Series[Any]) -> ProtectedFrame:
+        """Declare the bounds that a release found, at no further cost.
+
+        ``released``: the result of ``private.dp.find_bounds``, as it was released. Numbers outside the bounds
+        are clipped to them. The lineage names the release and its charge.
+
+        Raises ParameterError for any other release, MetadataError for one that was changed, and
+        DeclarationError for a column that is declared otherwise than when its bounds were found.
+        """
+        return self._after(use_step(self._protected.domain, released))
 
     # ---------------------------------------------------------------- refusals
 

@@ -149,6 +149,7 @@ _ROW_STEPS = {
     "drop": '(columns=["age"])',
     "select": '(["age", "region"])',
     "rename": '(columns={"age": "years"})',
+    "use": '(private.dp.find_bounds("age", epsilon=0.1))',
     "astype": '({"age": "float64"})',
 }
 EXAMPLES: Mapping[str, Example] = MappingProxyType(

@@ -128,6 +128,8 @@ class Metadata:
         facts that an interval of another level needs besides (`interval`); None where the other fields tell.
     original : the released labels and numbers as one text, by which numbers that were sorted, selected or
         reshaped are matched: JSON, compressed where it is long; None where a label has no text.
+    found : of a release that finds bounds or labels, its ``kind`` ("bounds") and what `ProtectedFrame.use`
+        needs to declare them; None of other releases.
     part : of a part that was saved or relabelled: ``of``, the fingerprint of the release; ``numbers``, how
         many the release has; and ``changes``, texts. None of a whole release.
 
@@ -175,6 +177,7 @@ class Metadata:
     regression: Any = None
     parts: dict[str, Any] | None = None
     original: str | None = None
+    found: dict[str, Any] | None = None
     part: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -476,6 +479,8 @@ def check(facts: Metadata) -> None:
         and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
+        "found": facts.found is None
+        or (isinstance(facts.found, dict) and isinstance(facts.found.get("kind"), str)),
         "constraints": facts.constraints is None or _are_texts(facts.constraints),
         "projection": facts.projection is None or _is_projection(facts.projection),
         "parts": facts.parts is None or isinstance(facts.parts, dict),

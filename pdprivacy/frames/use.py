@@ -1,0 +1,78 @@
+"""The row step that declares what a release found, at no cost: its lineage names the release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from pdprivacy.core import rows as steps
+from pdprivacy.core.rows import Transform
+from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.errors import DeclarationError, MetadataError, ParameterError, kind
+from pdprivacy.hints.examples import EXAMPLES
+
+
+def use_step(domain: Domain, released: Any) -> Transform:
+    """Return the step that declares what a release found; it reads the release, and no record.
+
+    Raises
+    ------
+    ParameterError : no release that finds bounds or labels.
+    MetadataError : numbers or labels that are not those that were released.
+    DeclarationError : a column that is not declared as it was when the release was made.
+    """
+    if not isinstance(released, pd.DataFrame | pd.Series):
+        raise ParameterError(
+            f"'use' takes the result of a release that finds bounds (got {kind(released)}).", EXAMPLES["use"]
+        )
+    facts = released.dp.metadata  # type: ignore[operator, union-attr]
+    declare = KINDS.get(facts.found["kind"]) if facts.found else None
+    if declare is None:
+        raise ParameterError(
+            f"'use' takes the result of a release that finds bounds (got one of {facts.statistic!r}).",
+            EXAMPLES["use"],
+        )
+    if not released.dp.verify():  # type: ignore[operator, union-attr]
+        raise MetadataError(
+            f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",  # type: ignore[operator, union-attr]
+            EXAMPLES["use"],
+        )
+    charge = facts.budget.get("charge")
+    title = f"{facts.statistic} of {', '.join(facts.columns)}"
+    paid = "" if charge is None else f", charge {charge}"
+    return replace(declare(domain, released, facts.found), text=f"use({title}{paid})")
+
+
+def declared_as(column: Column) -> list[Any]:
+    """Return what a release that finds bounds notes of the declaration of a column, as plain JSON.
+
+    >>> declared_as(Column("age", "integer", lower=0))
+    ['integer', 0, None]
+    """
+    return [column.kind, column.lower, column.upper]
+
+
+def _bounds(domain: Domain, released: Any, facts: Mapping[str, Any]) -> Transform:
+    """Clip each column to the bounds that were found, and declare them."""
+    for name, declared in zip(released.index, facts["declared"], strict=True):
+        if declared_as(domain[name]) != declared:
+            raise DeclarationError(
+                f"column {name!r} is declared otherwise than when its bounds were found.",
+                "use the bounds before any other step on the column",
+            )
+    ends = {
+        end: {name: _bound(domain[name], released.at[name, end]) for name in released.index}
+        for end in ("lower", "upper")
+    }
+    return steps.clip(domain, ends["lower"], ends["upper"])
+
+
+def _bound(column: Column, number: Any) -> int | float:
+    return int(number) if column.kind == "integer" else float(number)
+
+
+KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any]], Transform]] = {"bounds": _bounds}
+"""The step of each kind of ``attrs["dp"]["found"]``, from the declaration, the release and that entry."""
