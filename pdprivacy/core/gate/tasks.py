@@ -32,6 +32,7 @@ from pdprivacy.core.statistics import (
     Read,
     Statistic,
 )
+from pdprivacy.core.statistics.private_bounds import STAGES, BoundSearch, Counted
 from pdprivacy.errors import ParameterError, TableTooLargeError
 from pdprivacy.types import Integers, Whole
 
@@ -364,3 +365,91 @@ class Swaps(Task):
         for swap in outcomes[:-1]:
             sets.append(self.walk.set_after_swap(sets[-1], swap))
         return sets[outcomes[-1]]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSearches(Task):
+    """Searches for the bounds of columns, one after the other: of each its centre, spread and reach.
+
+    The records of a column are read before its first stage. The stages share the loss of the column by
+    `STAGES`, and each depends on what the stages before released. ``position``: the number of columns whose
+    search is over. The outcome of a round is the selected candidate.
+    """
+
+    searches: tuple[BoundSearch, ...]
+    choosing: Choosing
+    position: int = 0
+
+    @property
+    def cost(self) -> Pure | Approx:
+        """The loss of all columns together."""
+        return self.choosing.cost
+
+    @property
+    def rounds(self) -> int:
+        """Number of selections from this one on."""
+        stages = list(STAGES)
+        return len(stages) * (len(self.searches) - self.position) - stages.index(self._search.stage)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The records of the column, before its first stage."""
+        return (self._search.read,) if self._search.stage == "center" else ()
+
+    @property
+    def _search(self) -> BoundSearch:
+        return self.searches[self.position]
+
+    def price(self, cost: Pure | Approx) -> Price:
+        """Return the mechanisms of all stages, column by column."""
+        choosing = self.choosing.with_cost(cost)
+        mechanisms = tuple(
+            ExponentialMechanism(
+                choosing.cost.epsilon * search.weight * share, search.sensitivity, search.monotone(stage)
+            )
+            for search in self.searches
+            for stage, share in STAGES.items()
+        )
+        return Price(
+            choosing.cost,
+            choosing.title,
+            tuple((Event(mechanism.loss), 1) for mechanism in mechanisms),
+            mechanisms,
+        )
+
+    def exact(self, answers: Sequence[Any]) -> Counted:
+        """Return the records by their candidates."""
+        (ranks,) = answers
+        return self._search.exact(ranks)
+
+    def draw(self, exact: Counted, price: Price, source: Source) -> int:
+        """Return the selected candidate: a run of candidates of equal score, then one of them."""
+        search = self._search
+        mechanism = price.mechanisms[len(STAGES) * self.position + list(STAGES).index(search.stage)]
+        options = search.options(exact, mechanism.scale)
+        run = mechanism._weights(options.lengths, -options.scores).draw(source)
+        return int(options.starts[run]) + source.below(int(options.lengths[run]))
+
+    def after(self, outcome: int) -> BoundSearches | None:
+        """Return the next stage, around what was selected; None after the last one."""
+        last = self._search.stage == "reach"
+        if self.rounds == 1:
+            return None
+        return replace(
+            self,
+            searches=(
+                *self.searches[: self.position],
+                self._search.after(outcome),
+                *self.searches[self.position + 1 :],
+            ),
+            position=self.position + last,
+        )
+
+    def bounds(self, outcomes: Sequence[int]) -> list[tuple[float, float]]:
+        """Return the bounds of each column, made of the outcomes of all rounds."""
+        bounds = []
+        for column, search in enumerate(self.searches):
+            for outcome in outcomes[len(STAGES) * column : len(STAGES) * (column + 1)]:
+                search = search.after(outcome)
+            bounds.append(search.bounds)
+        return bounds
