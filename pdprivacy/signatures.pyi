@@ -243,6 +243,12 @@ class ProtectedMethods:
     def fillna(
         self, value: Any
     ) -> ProtectedFrame: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
     def groupby(
         self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
@@ -1089,6 +1095,12 @@ class BatchMethods:
         self, columns: Labels | None, k: int, *, epsilon: Rational, delta: Rational = 0,
         steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
         release_id: str | None = None, progress: bool | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def max(

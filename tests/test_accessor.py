@@ -37,6 +37,11 @@ from tests.support.cases import each
 from tests.support.snapshots import records_of
 
 FUNCTIONS = [name for name in releases.__all__ if name[0].islower()]
+FOUND = pdprivacy.protect(
+    pd.DataFrame({"weight": np.arange(50.0, 90)}),
+    pdprivacy.Domain((pdprivacy.Column("weight", "float"),)),
+    epsilon=1,
+).dp.find_bounds("weight", epsilon=1, rng=1)
 # Every way to call a release: name, positional and other arguments.
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.OmissionWarning")
 
@@ -55,6 +60,7 @@ CALLS = [
     ("proportion", ("health", "yes"), {"epsilon": 0.5, "rng": 1}),
     ("quantile", (["age", "income"], [0.25, 0.75]), {"epsilon": 0.5, "rng": 1}),
     ("median", ("income",), {"epsilon": 0.5, "rng": 1}),
+    ("find_bounds", (["age", "income"],), {"epsilon": 0.5, "rng": 1, "split": {"age": 1, "income": 3}}),
     ("min", ("income",), {"epsilon": 0.5, "rng": 1}),
     ("max", ("income",), {"epsilon": 0.5, "rng": 1, "releases": 2}),
     ("mode", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
@@ -89,6 +95,7 @@ CALLS = [
     ("remaining", (1e-4,), {}),
     ("split", (1, [2, 1]), {}),
     ("clip", (), {"upper": {"age": 60}}),
+    ("use", (FOUND,), {}),
     ("assign", (), {"double": "2 * family", "bounds": {"double": (2, 20)}}),
     ("cut", ("age", [18, 40, 90]), {"right": False}),
     ("recode", ("region", {"north": "up", "south": "down"}), {}),

@@ -33,6 +33,7 @@ from pdprivacy.checks import (
 from pdprivacy.declaration.intervals import Interval
 from pdprivacy.declaration.timeline import MOST_UNITS, Timeline, first_and_last
 from pdprivacy.errors import DeclarationError, ParameterError, got, kind, short_tracebacks
+from pdprivacy.hints.examples import quoted
 from pdprivacy.hints.suggestions import nearest
 from pdprivacy.text.markup import aligned, table
 from pdprivacy.text.numbers import number_text, printable
@@ -60,7 +61,7 @@ def declaration_hint(
     >>> print(declaration_hint("age", "integer", "bounds"))
     "age": pa.Column(int, pa.Check.in_range(LOWER, UPPER), metadata={"dp": {}})
     """
-    label = f'"{name}"' if isinstance(name, str) else repr(name)
+    label = quoted(name)
     if what == "declared":
         dtype = _DTYPES[kind] if kind else "..."
         return f'{label}: pa.Column({dtype}, metadata={{"dp": {{}}}})'
@@ -370,6 +371,8 @@ class Column(_Kept):
         if self.kind == "category":
             hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
         else:
+            search = f"private.use(private.dp.find_bounds({quoted(self.name)}, epsilon=0.1))"
+            hint += f"; or, where nobody knows them, {search}"
             missing = [field for field in ("lower", "upper") if getattr(self, field) is None]
             reason = f"has no declared {' or '.join(missing)} bound"
         raise DeclarationError(f"{method!r} needs the bounds of column {self.name!r}, which {reason}.", hint)

@@ -435,6 +435,13 @@ class ProtectedFrame(Opaque):
 
         Raises ParameterError for any other release, MetadataError for one that was changed, and
         DeclarationError for a column that is declared otherwise than when its bounds were found.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> schema = pa.DataFrameSchema({"age": pa.Column(int, metadata={"dp": {}})})
+        >>> private = pd.DataFrame({"age": [31, 54] * 500}).dp.protect(schema, epsilon=100)
+        >>> bounds = private.dp.find_bounds("age", epsilon=50)
+        >>> private.use(bounds).dp.lineage["step"].tolist()
+        ['use(find_bounds of age, charge 1)']
         """
         return self._after(use_step(self._protected.domain, released))
 

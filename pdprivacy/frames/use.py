@@ -29,7 +29,7 @@ def use_step(domain: Domain, released: Any) -> Transform:
             f"'use' takes the result of a release that finds bounds (got {kind(released)}).", EXAMPLES["use"]
         )
     facts = released.dp.metadata  # type: ignore[operator, union-attr]
-    declare = KINDS.get(facts.found["kind"]) if facts.found else None
+    declare = KINDS.get(str(facts.found["kind"])) if facts.found else None
     if declare is None:
         raise ParameterError(
             f"'use' takes the result of a release that finds bounds (got one of {facts.statistic!r}).",

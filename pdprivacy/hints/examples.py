@@ -50,6 +50,8 @@ class Example(str):
         if "kmedian" in self and isinstance(column.enumerated(), str) and column.bins is None:
             return False
         bounded = None not in (column.lower, column.upper) and column.lower < column.upper
+        if "find_bounds" in self:
+            return column.kind in ("integer", "float") and column.categories is None
         return column.kind in ("integer", "float") and (bounded or not re.search("epsilon|assign", self))
 
 
@@ -110,6 +112,7 @@ def calls(prefix: str, arguments: Mapping[str, str]) -> dict[str, Example]:
 _METHODS = {
     "mean sum var std median min max quantile histogram describe": '("age", epsilon=0.1)',
     "cov corr": '(["age", "income"], epsilon=0.1)',
+    "find_bounds": '(["age", "income"], epsilon=0.1)',
     "value_counts mode nunique": '("region", epsilon=0.1)',
     "agg": '(["mean", "std"], "age", epsilon=0.1)',
     "pivot_table": '("age", index="region", columns="health", epsilon=0.1)',

@@ -25,6 +25,7 @@ MODULES = {
     "risk.data_quality": ("quality",),
     "risk.disclosure_risk": ("Homogeneity", "choose_epsilon", "dr_ha", "homogeneity", "risk_curve"),
     "risk.equivalence_classes": ("Anonymity", "anonymity"),
+    "releases.found_bounds": ("find_bounds",),
     "releases.grouped": ("GroupBy", "SeriesGroupBy", "groupby"),
     "releases.histograms": ("count", "histogram", "nunique", "value_counts"),
     "releases.moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
@@ -37,7 +38,7 @@ MODULES = {
 }
 """The public names of each module that has methods of ``private.dp``."""
 
-SELECTING = ("releases.clustering", "releases.selection")
+SELECTING = ("releases.clustering", "releases.found_bounds", "releases.selection")
 RELEASING = (
     "releases.covariances",
     "releases.histograms",

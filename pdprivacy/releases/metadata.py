@@ -128,8 +128,7 @@ class Metadata:
         facts that an interval of another level needs besides (`interval`); None where the other fields tell.
     original : the released labels and numbers as one text, by which numbers that were sorted, selected or
         reshaped are matched: JSON, compressed where it is long; None where a label has no text.
-    found : of a release that finds bounds or labels, its ``kind`` ("bounds") and what `ProtectedFrame.use`
-        needs to declare them; None of other releases.
+    found : what `ProtectedFrame.use` declares of a release: its ``kind``, "bounds", and details; or None.
     part : of a part that was saved or relabelled: ``of``, the fingerprint of the release; ``numbers``, how
         many the release has; and ``changes``, texts. None of a whole release.
 
@@ -479,8 +478,7 @@ def check(facts: Metadata) -> None:
         and _is_or_none(facts.budget.get("charge"), int),
         "releases": _is_number(facts.releases, 1) and isinstance(facts.releases, int),
         "dr_ha": facts.dr_ha is None or _is_risk(facts.dr_ha),
-        "found": facts.found is None
-        or (isinstance(facts.found, dict) and isinstance(facts.found.get("kind"), str)),
+        "found": facts.found is None or (isinstance(facts.found, dict) and "kind" in facts.found),
         "constraints": facts.constraints is None or _are_texts(facts.constraints),
         "projection": facts.projection is None or _is_projection(facts.projection),
         "parts": facts.parts is None or isinstance(facts.parts, dict),

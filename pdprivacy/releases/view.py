@@ -68,6 +68,7 @@ TITLES = {
     "min": "Minimum",
     "max": "Maximum",
     "top_k": "Most frequent labels",
+    "find_bounds": "Bounds",
     "nunique": "Number of labels",
     "value_counts": "Counts",
     "crosstab": "Contingency table",
@@ -341,7 +342,7 @@ class View:
             return self._selection_error()
         regression = self.regressions
         if not self.span:
-            return str(regression[0].get("note")) if regression else "not known"
+            return str((regression[0] if regression else self.facts.error).get("note") or "not known")
         more = "" if np.isfinite(self._all_half).all() else "; not known of all numbers"
         hidden = self.facts.error.get("all_noise")
         more += f"; {hidden:,} of them all noise" if isinstance(hidden, int) and hidden else ""

@@ -58,6 +58,7 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
             ("top_k", ("m", 2), {}),
             ("quantile", ("y", 0.25), {}),
             ("median", ("y",), {}),
+            ("find_bounds", ("y",), {}),
             ("min", ("y",), {}),
             ("max", ("y",), {}),
             ("kmeans", ("y", 2), {"iterations": 1, **QUIET}),

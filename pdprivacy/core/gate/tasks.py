@@ -427,8 +427,8 @@ class BoundSearches(Task):
         search = self._search
         mechanism = price.mechanisms[len(STAGES) * self.position + list(STAGES).index(search.stage)]
         options = search.options(exact, mechanism.scale)
-        run = mechanism._weights(options.lengths, -options.scores).draw(source)
-        return int(options.starts[run]) + source.below(int(options.lengths[run]))
+        run = mechanism._weights(options.weights, -options.scores).draw(source)
+        return int(options.starts[run]) + source.below(int(options.sizes[run]))
 
     def after(self, outcome: int) -> BoundSearches | None:
         """Return the next stage, around what was selected; None after the last one."""

@@ -83,11 +83,15 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """The candidates of a stage in runs: the first one of each, their number, and their score in records."""
+class StageCandidates:
+    """The candidates of a stage in runs: the first one of each, their number, prior weight and score.
+
+    The prior weight is that of all candidates of the run together; the score is a number of records.
+    """
 
     starts: Integers
-    lengths: Integers
+    sizes: Integers
+    weights: Integers
     scores: Integers
 
 
@@ -150,13 +154,14 @@ class BoundSearch:
         window = ranks.between(0, ranks.rows)
         return Counted(window.values, window.counts)
 
-    def options(self, records: Counted, scale: float) -> Options:
+    def options(self, records: Counted, scale: float) -> StageCandidates:
         """Return the candidates of this stage, for a mechanism of this scale."""
         if self.center is None:
             return self._centers(records)
         scores = self._spreads(records, scale) if self.spread is None else self._reaches(records, scale)
         low = self._lowest if self.spread is None else self.spread
-        return Options(np.arange(low, low + len(scores)), np.ones(len(scores), np.int64), scores)
+        alone = np.ones(len(scores), np.int64)
+        return StageCandidates(np.arange(low, low + len(scores)), alone, alone, scores)
 
     def after(self, selected: int) -> BoundSearch:
         """Return the search after a stage; after the last one, the reach takes the place of the spread."""
@@ -174,23 +179,21 @@ class BoundSearch:
 
     # ------------------------------------------------------------ stages
 
-    def _centers(self, records: Counted) -> Options:
+    def _centers(self, records: Counted) -> StageCandidates:
         """The candidates in runs of equal depth, and 0 once more."""
         steps, size = records.steps, len(records.steps)
         upto = np.concatenate([[0], np.cumsum(records.counts)]).astype(np.int64)
         rows, starts = upto[-1], np.empty(2 * size + 1, np.int64)
         starts[1::2], starts[0], starts[2::2] = steps, self.grid.low, steps + 1
-        lengths, depths = np.ones(2 * size + 1, np.int64), np.empty(2 * size + 1, np.int64)
-        lengths[0::2] = np.append(steps, self.grid.high + 1) - starts[0::2]
+        sizes, depths = np.ones(2 * size + 1, np.int64), np.empty(2 * size + 1, np.int64)
+        sizes[0::2] = np.append(steps, self.grid.high + 1) - starts[0::2]
         depths[0::2] = np.minimum(upto, rows - upto)
         depths[1::2] = np.minimum(upto[1:], rows - upto[:-1])
         if not self.grid.low <= 0 <= self.grid.high:
-            return Options(starts, lengths, depths)
+            return StageCandidates(starts, sizes, sizes, depths)
         run = int(np.searchsorted(starts, 0, side="right")) - 1
-        more = (0, self.grid.candidates, depths[run])
-        return Options(
-            *(np.append(own, new) for own, new in zip((starts, lengths, depths), more, strict=True))
-        )
+        arrays, zero = (starts, sizes, sizes, depths), (0, 1, self.grid.candidates, depths[run])
+        return StageCandidates(*(np.append(array, value) for array, value in zip(arrays, zero, strict=True)))
 
     def _spreads(self, records: Counted, scale: float) -> Integers:
         """The scores of the spreads from `_lowest` on."""

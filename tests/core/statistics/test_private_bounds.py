@@ -112,16 +112,11 @@ def test_centers_are_scored_by_their_depth(values):
     options = own.options(records, 10.0)
     grid = own.grid
     cells = grid.steps(np.clip(np.array(values, np.float64), grid.lower, grid.upper))
-    assert options.lengths[:-1].sum() == grid.candidates == options.lengths[-1]
-    for start, length, score in zip(*(part.tolist() for part in vars_of(options)), strict=True):
-        for step in {start, start + length - 1} if length else ():
-            if (start, length) == (0, grid.candidates):
-                step = 0
+    assert options.sizes[:-1].sum() == options.weights[:-1].sum() == grid.candidates
+    assert (options.starts[-1], options.sizes[-1], options.weights[-1]) == (0, 1, grid.candidates)
+    for start, size, score in zip(options.starts, options.sizes, options.scores, strict=True):
+        for step in {start, start + size - 1} if size else ():
             assert score == min((cells <= step).sum(), (cells >= step).sum())
-
-
-def vars_of(options: Any) -> tuple[Any, Any, Any]:
-    return options.starts, options.lengths, options.scores
 
 
 @each(("values", "center"), list(itertools.product(TABLES, [0.0, 5.0, -4.0, 1970.0, 2.0**-40])))
@@ -176,7 +171,7 @@ def law(own: BoundSearch, values: Any, mechanism: Any) -> dict[int, float]:
     options = own.options(Counted(steps, counts), mechanism.scale)
     weights = options.scores / mechanism.scale
     with np.errstate(divide="ignore"):
-        total = np.logaddexp.reduce(weights + np.log(options.lengths))
+        total = np.logaddexp.reduce(weights + np.log(options.weights))
     if own.center is not None:
         return dict(zip(options.starts.tolist(), (weights - total).tolist(), strict=True))
     ends = grid.steps(np.clip(np.array(UNIVERSE), grid.lower, grid.upper))
@@ -255,7 +250,7 @@ def test_any_records_get_bounds_that_are_no_point(values):
 
 
 def test_a_draw_is_one_of_the_weights_of_the_scores():
-    """`Weights` draws exactly (tested there); a stage passes it lengths and scores."""
+    """`Weights` draws exactly (tested there); a stage passes it weights and scores."""
     own, records = search().after(0), counted([1.0] * 30 + [4.0] * 9)
     task = BoundSearches((own,), Choosing(1, mechanism="exponential"))
     price = task.price(task.cost)
@@ -265,5 +260,15 @@ def test_a_draw_is_one_of_the_weights_of_the_scores():
     rate = 1 / mechanism.steps
     for seed in range(20):
         noise = source(seed)
-        expected = options.starts[pick(options.lengths, -options.scores, rate, noise)]
+        expected = options.starts[pick(options.weights, -options.scores, rate, noise)]
         assert task.draw(records, price, source(seed)) == expected
+
+
+def test_zero_is_drawn_by_its_prior_and_the_other_centers_uniformly():
+    """Without records half of the centres are 0, and the others lie anywhere on the grid."""
+    task = BoundSearches((search(),), Choosing(1, mechanism="exponential"))
+    price, noise, records = task.price(task.cost), source(5), counted([])
+    draws = np.array([task.draw(records, price, noise) for _ in range(2000)])
+    assert abs((draws == 0).mean() - 0.5) < 0.05
+    quarters = np.quantile(draws[draws != 0] / task.searches[0].grid.high, [0.25, 0.5, 0.75])
+    assert np.abs(quarters - [-0.5, 0, 0.5]).max() < 0.1
