@@ -22,7 +22,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pdprivacy import Column
-from pdprivacy.core.engines import PandasEngine
+from pdprivacy.core.engines import PandasEngine, pandas_engine
 from pdprivacy.core.statistics import Quantity, indicator, quantity
 from tests.support.engine_frames import sum_of
 
@@ -574,3 +574,21 @@ def test_integers_beyond_the_doubles_have_the_cell_of_their_own(dtype, lower):
     frame = pd.DataFrame({"c": values})
     assert PandasEngine(frame).table([column], "value_counts").tolist() == expected.tolist()
     assert PandasEngine(frame.iloc[:0]).table([column], "value_counts").tolist() == [0] * 65
+
+
+@pytest.mark.parametrize("spread", [0, 1, 5000, 4096 * 900, 4096 * 3000])
+def test_steps_are_counted_in_groups_as_sorting_counts_them(spread):
+    """Also at both ends of the steps, and with too many groups."""
+    g = np.random.default_rng(spread)
+    groups = 20_000
+    steps = (4096 * 7000 - 3 + g.integers(0, spread + 1, 30_000)).astype(np.uint32)
+    steps[:4] = 0, 4096 * groups - 1, 4095, 4096
+    expected = np.unique(steps, return_counts=True)
+    counted = pandas_engine.count_in_groups(steps, groups)
+    if spread == 4096 * 3000:
+        assert counted is None
+        return
+    assert counted is not None
+    for part, other in zip(counted, expected, strict=True):
+        assert part.dtype == np.int64
+        assert part.tolist() == other.tolist()
