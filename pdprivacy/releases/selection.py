@@ -224,7 +224,8 @@ def quantile(
     that are doubles), else floats of at least 29 binary digits after the first. Its error is in rank, not in
     value: with 95 % probability the released number is within ``attrs["dp"]["error"]["below_best"]`` ranks of
     the true quantile. This error grows with the logarithm of the number of candidates, and does not depend
-    otherwise on the width of the bounds: wide bounds cost little.
+    otherwise on the width of the bounds: wide bounds cost a middle quantile little. An outer one with fewer
+    records beyond it than ``below_best`` may lie far outside the records; see `find_bounds`.
 
     Records that are nearer to the released number than half the distance of two candidates count as equal to
     it. This distance is at most ``error["relative_step"]`` of the number (of 2**-30 of the larger bound if
