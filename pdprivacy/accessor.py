@@ -529,6 +529,9 @@ class PlanDP(PlanMethods):
     ``rank`` from the end, which may be ``cut``), and ``share``, the ranks as a share of ``rows``, which are
     optional here.
 
+    The plan of `find_bounds` judges whether ``rows`` suffice: ``needed`` is the number of records from which
+    the bounds are good, and ``enough`` is "yes", "barely", or "no" for less than half as many.
+
     ``frame.dp.plot()`` draws a plan of margins. The arguments, with your guesses, are in
     ``attrs["dp_plan"]``.
 

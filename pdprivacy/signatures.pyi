@@ -821,6 +821,11 @@ class PlanMethods:
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rows: int | None = None
+    ) -> pd.DataFrame: ...
 
 class BatchMethods:
     def corr(

@@ -54,6 +54,7 @@ RANKED = ("max", "median", "min", "quantile")
 PLANNED = (
     *(name for module in RELEASING if module not in SELECTING for name in MODULES[module]),
     *RANKED,
+    "find_bounds",
 )
 """The releases that can be planned."""
 

@@ -31,6 +31,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases import PLANNED, RANKED
+from pdprivacy.releases.bounds_plans import planned_bounds
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, DeclaredGroups
 from pdprivacy.releases.metadata import attach_plan, cell_labels
 from pdprivacy.releases.plan_calls import (
@@ -325,6 +326,8 @@ def _check(at: float, lower: float, upper: float) -> None:
 
 def _plan(name: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
     """Return the plan of a release."""
+    if name == "find_bounds":
+        return planned_bounds(verb)
     return planned_by_rank(name, verb) if name in RANKED else _planned(name, verb)
 
 

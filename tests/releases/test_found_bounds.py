@@ -1,4 +1,4 @@
-"""Bounds that nobody knows, released end to end: charges, engines, units, hard inputs and refusals."""
+"""Bounds that nobody knows, end to end: charges, engines, units, hard inputs, refusals; `bounds_plans`."""
 
 from __future__ import annotations
 
@@ -175,3 +175,22 @@ def test_a_column_without_bounds_is_refused_with_the_call_that_finds_them(verb):
     assert 'private.use(private.dp.find_bounds("x", epsilon=0.1))' in str(caught.value.hint)
     used: Any = eval('private.use(private.dp.find_bounds("x", epsilon=0.1))', {"private": private})
     assert len(getattr(used.dp, verb)("x", *arguments, epsilon=0.1)) > 0
+
+
+def test_a_plan_judges_whether_the_records_suffice():
+    private = pdprivacy.protect(FRAME, DOMAIN, epsilon=1)
+    plan = private.dp.plan.find_bounds(["x", "n"], epsilon=[0.4, 0.8], rows=600, split={"x": 3, "n": 1})
+    assert plan.index.names == ["epsilon", "column"]
+    assert plan.loc[(0.8, "x"), "needed"] == math.ceil(200 / 0.6)
+    assert plan["needed"].tolist() == [667, 2000, 334, 1000]
+    assert plan["enough"].tolist() == ["barely", "no", "yes", "barely"]
+    assert plan.attrs["dp_plan"]["statistic"] == "find_bounds"
+    assert len(private.dp.budget.entries) == 0
+    with pytest.raises(ParameterError, match="number of rows is private"):
+        private.dp.plan.find_bounds("x", epsilon=0.5)
+
+
+def test_a_plan_needs_twice_the_records_where_they_are_replaced():
+    replaced = of_column([1.0] * 400, neighbors="replace_one")
+    assert replaced.dp.plan.find_bounds("x", epsilon=1)["needed"].tolist() == [400]
+    assert replaced.dp.plan.find_bounds("x", epsilon=1)["enough"].tolist() == ["yes"]

@@ -241,6 +241,10 @@ def curves_of(plan: pd.DataFrame) -> list[Curves]:
             "The plan holds no bias and no root mean squared error, so it has no picture.",
             "plan['plus_minus'] holds the margins of error.",
         )
+    if "enough" in plan.columns:
+        raise NoPictureError(
+            "A plan of bounds has no picture.", "plan['enough'] says whether the rows suffice."
+        )
     if "ranks" in plan.columns:
         raise NoPictureError("A plan of ranks has no picture.", "plan['ranks'] holds the ranks.")
     if list(plan.index.names[:2]) != ["epsilon", "bounding"] or not {"bias", "rmse"} <= set(plan.columns):
