@@ -397,6 +397,8 @@ def _faults(values: pd.Series[Any], column: Column) -> FaultyCells:
             unknown = ~null & ~_is_declared_label(values, column.categories)
             cells.mistyped = _of_other_types(values, column, unknown)
             cells.unseen = unknown & ~cells.mistyped
+        elif column.private_labels:
+            cells.mistyped = _of_other_types(values, column, ~null)
         return cells
     array, typed = _as_numbers(values, boolean=column.kind == "boolean")
     cells.mistyped = ~null & ~typed

@@ -103,10 +103,10 @@ def _categories_of(dtype: str | None) -> str | None:
 def label_types(column: Column) -> frozenset[str] | None:
     """Return the types of cells that suit a column of labels; None, any type, without declared labels.
 
-    True equals 1: each is a label of columns of the other.
+    True equals 1: each is a label of columns of the other. Private labels are texts.
     """
     if column.categories is None:
-        return None
+        return frozenset({TEXT}) if column.private_labels else None
     types = {cell_type_name(label) for label in column.categories}
     return frozenset(types | {NUMBERS, TRUTH} if types & {NUMBERS, TRUTH} else types)
 
@@ -184,6 +184,8 @@ def _suits(column: Column, cell_type: str) -> bool:
 
 def declared_as(column: Column) -> str:
     """Return the declared type of the cells: the kind of the column, or the types of its labels."""
+    if column.kind == "category" and column.private_labels:
+        return TEXT
     if column.kind != "category" or column.categories is None:
         return column.noun
     return " or ".join(dict.fromkeys(map(cell_type_name, column.categories)))

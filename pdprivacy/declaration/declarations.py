@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Schema: TypeAlias = "DataFrameSchema[Any] | type[DataFrameModel[Any, Any]] | Domain"
 
 _ENGINES = {"pandas": "pandas", "polars": "Polars", "pyspark": "PySpark"}
-KEYS = ("role", "bins", "bounds", "categories", "resolution", "missing")
+KEYS = ("role", "bins", "bounds", "categories", "resolution", "missing", "labels")
 """The keys of ``metadata={"dp": {...}}``."""
 AN_EXAMPLE = (
     "import pandera.pandas as pa\n"

@@ -73,6 +73,15 @@ def declaration_hint(
     return f'{label}: pa.Column(str, pa.Check.isin([LABEL, ...]), metadata={{"dp": {{}}}})'
 
 
+def find_labels_hint(name: Hashable) -> str:
+    """Return the calls that find private labels and declare them.
+
+    >>> find_labels_hint("city")
+    'private.use(private.dp.find_labels("city", epsilon=1, delta=1e-6))'
+    """
+    return f"private.use(private.dp.find_labels({quoted(name)}, epsilon=1, delta=1e-6))"
+
+
 def _number(value: Any, column: Hashable, attribute: str) -> int | float:
     if is_number(value) and finite(value):
         scalar = plain(value)
@@ -112,6 +121,8 @@ class Column(_Kept):
         nullable then. A protected frame holds nulls in their place, and declares none.
     ordered : whether the categories are declared in a meaningful order, by which labels may be compared. It
         changes no release, and takes no part in comparisons.
+    private_labels : whether nobody knows the labels of a column of texts or whole numbers without the data.
+        ``private.dp.find_labels`` finds them, and ``private.use`` declares them.
 
     Raises
     ------
@@ -133,6 +144,7 @@ class Column(_Kept):
     timeline: Timeline | None = None
     missing: tuple[int | float | str, ...] = field(default=(), repr=False)
     ordered: bool = field(default=False, repr=False, compare=False)
+    private_labels: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not has_hash(self.name) or (isinstance(self.name, int) and self.name.bit_length() > 64):
@@ -168,10 +180,25 @@ class Column(_Kept):
             self._check_timeline()
         if self.categories is not None and not self.hull.within(self.interval):
             raise DeclarationError(f"'categories' of column {self.name!r} must lie within its bounds.")
+        if flag(self.private_labels, "private_labels"):
+            self._check_private_labels()
         if any(code in (self.categories or ()) for code in self.missing):
             raise DeclarationError(
                 f"'missing' and 'categories' of column {self.name!r} must have no value in common.",
                 "leave the code out of the labels: it becomes a null",
+            )
+
+    def _check_private_labels(self) -> None:
+        if self.kind not in ("category", "integer") or self.timeline is not None:
+            raise DeclarationError(
+                f"'private_labels' of column {self.name!r} is for texts and whole numbers (it is of kind "
+                f"{self.noun!r})."
+            )
+        if self.categories is not None or self.bins is not None or self.role == "identifier":
+            what = "'categories'" if self.categories else "'bins'" if self.bins else "the role 'identifier'"
+            raise DeclarationError(
+                f"'private_labels' of column {self.name!r} contradicts {what}.",
+                'metadata={"dp": {"labels": "private"}} alone, or the labels that everybody knows',
             )
 
     def _check_choice(self, field: str, allowed: tuple[str, ...], hint: str | None = None) -> None:
@@ -411,6 +438,11 @@ class Column(_Kept):
         labels = self.enumerated()
         if not isinstance(labels, str):
             return labels
+        if self.private_labels:
+            raise DeclarationError(
+                f"{method!r} needs the labels of column {self.name!r}, which are private.",
+                find_labels_hint(self.name),
+            )
         raise DeclarationError(
             f"{method!r} needs the cells of column {self.name!r}, which {labels} and no bins.",
             declaration_hint(self.name, self.kind, "labels"),
@@ -426,6 +458,8 @@ class Column(_Kept):
             return self.categories
         if self.timeline is not None:
             return "holds dates"
+        if self.private_labels:
+            return "has private labels"
         if self.kind != "integer" or self.lower is None or self.upper is None:
             return "has no categories"
         count = int(self.upper) - int(self.lower) + 1
@@ -464,6 +498,8 @@ class Column(_Kept):
             parts.append(repr(self.timeline))
         if self.missing:
             parts.append(["missing", *map(label, self.missing)])
+        if self.private_labels:
+            parts.append("private labels")
         return repr(parts)
 
 
@@ -473,6 +509,8 @@ def values_text(column: Column) -> str:
     >>> values_text(Column("age", "integer", lower=0, upper=120)), values_text(Column("sick", "boolean"))
     ('0 to 120', 'False, True')
     """
+    if column.private_labels:
+        return "private labels"
     if column.categories is not None:
         labels = [repr(label) for label in column.categories[:6]]
         more = len(column.categories) - len(labels)

@@ -24,6 +24,7 @@ _VALUES = {
     "categories": '["no", "yes"]',
     "resolution": '"s"',
     "missing": '[-99, "n/a"]',
+    "labels": '"private"',
 }
 """A value of each key, as code."""
 

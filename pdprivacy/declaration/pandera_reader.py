@@ -53,6 +53,8 @@ def read_schema(schema: Schema, columns: Overlay | None = None) -> Domain:
       checks or bins are known without the data, also where they equal its minimum or maximum,
     - ``categories``: the labels in order,
     - ``resolution``: for dates, the unit of time that they are rounded down to,
+    - ``labels``: ``"private"`` where nobody knows the labels of a column of texts or whole numbers without
+      the data; ``private.dp.find_labels`` finds them,
     - ``missing``: codes of missing values, numbers and texts such as ``[-99, "n/a"]``. They are null in the
       protected frame, and the column is nullable; labels of the checks that are codes are left out.
 
@@ -162,7 +164,15 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         nullable, role = column.nullable, options.get("role")
         missing = options.get("missing", ())
         return Column(
-            name, "integer", nullable, lower=0, upper=last, role=role, timeline=timeline, missing=missing
+            name,
+            "integer",
+            nullable,
+            lower=0,
+            upper=last,
+            role=role,
+            timeline=timeline,
+            missing=missing,
+            private_labels="labels" in options,
         )
     if "resolution" in options:
         raise DeclarationError(
@@ -196,6 +206,7 @@ def _column(name: Hashable, column: Any, schema_dtype: Any, engine: str) -> Colu
         public_bounds=confirmed,
         missing=options.get("missing", ()),
         ordered=_in_order(dtype, categories),
+        private_labels="labels" in options,
     )
 
 
@@ -242,6 +253,11 @@ def _metadata(name: Hashable, column: Any) -> dict[str, Any]:
         if isinstance(labels, set | frozenset):
             labels = in_order(labels)
         options["categories"] = tuple(itertools.islice(labels, MOST_ITEMS + 1))  # more are refused
+    if "labels" in options and not (isinstance(options["labels"], str) and options["labels"] == "private"):
+        raise DeclarationError(
+            f'"labels" of column {name!r} must be "private" (got {got(options["labels"])}).',
+            'metadata={"dp": {"labels": "private"}}; known labels are "categories"',
+        )
     codes = options.get("missing", ())
     if not is_list(codes) or isinstance(codes, Mapping):
         raise DeclarationError(

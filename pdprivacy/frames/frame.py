@@ -22,6 +22,7 @@ from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.frames.column import Opaque, ProtectedColumn, check_constants
+from pdprivacy.frames.label_declaration import OTHER
 from pdprivacy.frames.use import use_step
 from pdprivacy.hints.examples import EXAMPLES, Example, quoted
 from pdprivacy.hints.suggestions import with_hints
@@ -427,11 +428,15 @@ class ProtectedFrame(Opaque):
         return self.select(left)
 
     @with_hints
-    def use(self, released: pd.DataFrame | pd.Series[Any]) -> ProtectedFrame:
-        """Declare the bounds that a release found, at no further cost.
+    def use(
+        self, released: pd.DataFrame | pd.Series[Any], *, other: str | int | None = OTHER
+    ) -> ProtectedFrame:
+        """Declare the bounds or labels that a release found, at no further cost.
 
-        ``released``: the result of ``private.dp.find_bounds``, as it was released. Numbers outside the bounds
-        are clipped to them. The lineage names the release and its charge.
+        ``released``: the result of ``private.dp.find_bounds`` or ``private.dp.find_labels``, as it was
+        released. Numbers outside the bounds are clipped to them. Labels that were not found become ``other``,
+        which is declared as the last label, or null for None; in a column of whole numbers by default null.
+        The lineage names the release and its charge.
 
         Raises ParameterError for any other release, MetadataError for one that was changed, and
         DeclarationError for a column that is declared otherwise than when its bounds were found.
@@ -443,7 +448,7 @@ class ProtectedFrame(Opaque):
         >>> private.use(bounds).dp.lineage["step"].tolist()
         ['use(find_bounds of age, charge 1)']
         """
-        return self._after(use_step(self._protected.domain, released))
+        return self._after(use_step(self._protected.domain, released, other))
 
     # ---------------------------------------------------------------- refusals
 

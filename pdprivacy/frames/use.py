@@ -12,11 +12,14 @@ from pdprivacy.core import rows as steps
 from pdprivacy.core.rows import Transform
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, MetadataError, ParameterError, kind
+from pdprivacy.frames.label_declaration import OTHER, labels_step
 from pdprivacy.hints.examples import EXAMPLES
 
 
-def use_step(domain: Domain, released: Any) -> Transform:
+def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
     """Return the step that declares what a release found; it reads the release, and no record.
+
+    ``other``: what becomes of labels that were not found.
 
     Raises
     ------
@@ -26,13 +29,15 @@ def use_step(domain: Domain, released: Any) -> Transform:
     """
     if not isinstance(released, pd.DataFrame | pd.Series):
         raise ParameterError(
-            f"'use' takes the result of a release that finds bounds (got {kind(released)}).", EXAMPLES["use"]
+            f"'use' takes the result of a release that finds bounds or labels (got {kind(released)}).",
+            EXAMPLES["use"],
         )
     facts = released.dp.metadata  # type: ignore[operator, union-attr]
     declare = KINDS.get(str(facts.found["kind"])) if facts.found else None
     if declare is None:
         raise ParameterError(
-            f"'use' takes the result of a release that finds bounds (got one of {facts.statistic!r}).",
+            "'use' takes the result of a release that finds bounds or labels "
+            f"(got one of {facts.statistic!r}).",
             EXAMPLES["use"],
         )
     if not released.dp.verify():  # type: ignore[operator, union-attr]
@@ -40,10 +45,16 @@ def use_step(domain: Domain, released: Any) -> Transform:
             f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",  # type: ignore[operator, union-attr]
             EXAMPLES["use"],
         )
+    if facts.found["kind"] == "labels":
+        step = labels_step(domain, released, facts.found, other)
+    elif isinstance(other, str) and other == OTHER:
+        step = declare(domain, released, facts.found)
+    else:
+        raise ParameterError("'other' is for labels, and the release found bounds.", "private.use(released)")
     charge = facts.budget.get("charge")
     title = f"{facts.statistic} of {', '.join(facts.columns)}"
     paid = "" if charge is None else f", charge {charge}"
-    return replace(declare(domain, released, facts.found), text=f"use({title}{paid})")
+    return replace(step, text=f"use({title}{paid})")
 
 
 def declared_as(column: Column) -> list[Any]:
@@ -74,5 +85,8 @@ def _bound(column: Column, number: Any) -> int | float:
     return int(number) if column.kind == "integer" else float(number)
 
 
-KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any]], Transform]] = {"bounds": _bounds}
+KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any]], Transform]] = {
+    "bounds": _bounds,
+    "labels": labels_step,
+}
 """The step of each kind of ``attrs["dp"]["found"]``, from the declaration, the release and that entry."""

@@ -26,7 +26,7 @@ class Example(str):
         free = [column for column in columns if column.role != "identifier"]
         chosen: dict[str, Any] = {}
         tokens = [match.groupdict() for match in _TOKENS.finditer(self)]
-        for name in ("age", "income", "region", "health", "when"):
+        for name in ("age", "income", "region", "health", "when", "city"):
             if not any(name in (token["word"], token["bare"]) for token in tokens):
                 continue
             is_in_text = any(name == token["bare"] for token in tokens)
@@ -45,6 +45,8 @@ class Example(str):
         """Return whether a column can stand in the place of one of the documentation."""
         if name == "when" or column.timeline is not None:
             return name == "when" and column.timeline is not None
+        if name == "city" or column.private_labels:
+            return name == "city" and column.private_labels
         if name in ("region", "health"):
             return column.kind in ("category", "boolean") and len(column.categories or ()) > 1
         if "kmedian" in self and isinstance(column.enumerated(), str) and column.bins is None:
@@ -56,7 +58,7 @@ class Example(str):
 
 
 _TOKENS = re.compile(
-    r"""(?P<quote>["'])(?P<word>age|income|region|health|when|north|south|yes)(?P=quote)"""
+    r"""(?P<quote>["'])(?P<word>age|income|region|health|when|city|north|south|yes)(?P=quote)"""
     r"""|(?<![\w.])(?P<bare>age|income)(?!\w)|(?<=[=:] )(?P<number>18|30|80|90)\b"""
 )
 """The columns of examples, quoted and in expressions, their labels, and constants of the first of them."""
@@ -121,6 +123,7 @@ _METHODS = {
     "proportion": '("health", "yes", epsilon=0.1)',
     "crosstab": '("region", "health", epsilon=0.1)',
     "top_k": '("region", 2, epsilon=0.1)',
+    "find_labels": '("city", epsilon=1, delta=1e-6)',
     "groupby": '("region").mean("age", epsilon=0.1)',
     "partition": '("region", epsilon=0.1)',
     "marginals": '(["region", "health"], epsilon=0.1)',

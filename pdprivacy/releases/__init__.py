@@ -28,6 +28,7 @@ MODULES = {
     "releases.found_bounds": ("find_bounds",),
     "releases.grouped": ("GroupBy", "SeriesGroupBy", "groupby"),
     "releases.histograms": ("count", "histogram", "nunique", "value_counts"),
+    "releases.label_discovery": ("find_labels",),
     "releases.moments": ("agg", "describe", "mean", "pivot_table", "proportion", "std", "sum", "var"),
     "amplification.omission": ("compare_sampling", "compare_suppression"),
     "risk.repeated_publications": ("repeated_risk",),
@@ -38,7 +39,12 @@ MODULES = {
 }
 """The public names of each module that has methods of ``private.dp``."""
 
-SELECTING = ("releases.clustering", "releases.found_bounds", "releases.selection")
+SELECTING = (
+    "releases.clustering",
+    "releases.found_bounds",
+    "releases.label_discovery",
+    "releases.selection",
+)
 RELEASING = (
     "releases.covariances",
     "releases.histograms",

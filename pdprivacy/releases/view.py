@@ -39,10 +39,10 @@ Texts: TypeAlias = list[list[str]]
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
 
-LABELS = ("mode", "top_k")
+LABELS = ("mode", "top_k", "find_labels")
 """Statistics whose values are labels."""
 
-NOT_GROUPED = ("proportion", "value_counts", "histogram")
+NOT_GROUPED = ("proportion", "value_counts", "histogram", "find_labels")
 """Statistics whose rows are labels of what is counted, not of groups."""
 
 TABLES = ("crosstab", "proportion")
@@ -69,6 +69,7 @@ TITLES = {
     "max": "Maximum",
     "top_k": "Most frequent labels",
     "find_bounds": "Bounds",
+    "find_labels": "Labels",
     "nunique": "Number of labels",
     "value_counts": "Counts",
     "crosstab": "Contingency table",
@@ -83,6 +84,7 @@ TITLES_OF_MECHANISMS = {
     **{name: mechanism.title for name, mechanism in MECHANISMS.items()},
     "exponential": "exponential mechanism",
     "permute_and_flip": "permute-and-flip",
+    "partition_selection": "partition selection",
 }
 NEIGHBORS = {"add_remove": "one record more or less", "replace_one": "one record with other values"}
 UNITS = {"add_remove": "more or less", "replace_one": "with other values"}
@@ -251,7 +253,7 @@ class View:
         shape = self.released.shape
         known = "plus_minus" in self.facts.error
         half = self.facts.error_of_each("plus_minus", shape) if known else np.full(shape, np.nan)
-        return half.reshape(shape[0], -1)
+        return half.reshape(self.table.shape)
 
     @cached_property
     def unknown(self) -> dict[tuple[int, int], str]:
@@ -340,6 +342,8 @@ class View:
         """The error of the release, in a sentence."""
         if self.selected:
             return self._selection_error()
+        if "always" in self.facts.error:
+            return self._error_of_labels()
         regression = self.regressions
         if not self.span:
             return str((regression[0] if regression else self.facts.error).get("note") or "not known")
@@ -381,6 +385,13 @@ class View:
         )
         text = f"about {plain(round(float(records or 0)))} records, residual variance {plain(variance)}"
         return text if share is None else f"{text}, R squared {plain(round(share, 2))}"
+
+    def _error_of_labels(self) -> str:
+        error = self.facts.error
+        text = f"labels of {error['always']} records or more are always found, others with a probability"
+        if not self.span:
+            return text
+        return f"{self.span}: {self.level} margin of error of each noisy count; {text}. {error.get('note')}"
 
     def _selection_error(self) -> str:
         error, statistic = self.facts.error, self.facts.statistic

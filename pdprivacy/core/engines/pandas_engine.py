@@ -35,6 +35,7 @@ from pdprivacy.core.engines.blocks import (
     edge_coder,
     numbers,
 )
+from pdprivacy.core.engines.distinct_labels import LabelCounts, codes_of_labels, count_labels
 from pdprivacy.core.rows.cells import nulls
 from pdprivacy.core.statistics import GroupedSums, Quantity, RankGrid, Ranks, Read, Window
 from pdprivacy.declaration.domain import Column
@@ -82,8 +83,8 @@ class Columns(Protocol):
 class PandasEngine:
     """Sufficient statistics of a pandas frame with unique column labels."""
 
-    def __init__(self, frame: Columns) -> None:
-        self._frame = frame
+    def __init__(self, frame: Columns, units: Integers | None = None) -> None:
+        self._frame, self._units = frame, units
         self._points: tuple[tuple[Quantity, ...], Steps] | None = None
 
     @property
@@ -201,6 +202,19 @@ class PandasEngine:
             for i, j in totals:
                 totals[i, j] += int(block_products[i, j] / quantities[i].grid / quantities[j].grid)
         return GroupedSums([count], [[total] for total in sums], {pair: [totals[pair]] for pair in totals})
+
+    def labels(self, columns: Sequence[Column]) -> LabelCounts:
+        """Return the records per combination of private labels, without records that have none."""
+        return count_labels(self._frame, columns)
+
+    def labels_of_units(self, columns: Sequence[Column]) -> tuple[Integers, list[tuple[Any, ...]], Integers]:
+        """Return the combination of labels of each record as a position in a list; the list; and the units.
+
+        Records without a label are left out.
+        """
+        assert self._units is not None
+        codes, keys = codes_of_labels(self._frame, columns)
+        return codes[codes >= 0], keys, self._units[codes >= 0]
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Return counts per declared cell of ``columns``, null cells last on each axis, flat in C order."""

@@ -220,7 +220,7 @@ class Protected:
             return self.records.statistics()
         from pdprivacy.core.engines import PandasEngine
 
-        return PandasEngine(self._columns)
+        return PandasEngine(self._columns, self.units)
 
     @cached_property
     def _columns(self) -> _ColumnsByName:

@@ -184,8 +184,7 @@ class PartitionSelection:
                 high, middle, low = map(int, words[at])
                 reached[at] = bisect_right(self.cumulative, high << 128 | middle << 64 | low)
             drawn = reached + 1
-            found = drawn <= exact
-            noisy[start : start + AT_ONCE] = np.where(found, exact + (self.threshold + 1 - drawn), 0)
+            noisy[start : start + AT_ONCE] = np.where(drawn <= exact, exact + (self.threshold + 1 - drawn), 0)
         return noisy
 
 

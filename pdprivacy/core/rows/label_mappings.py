@@ -17,7 +17,7 @@ import pandas as pd
 from pdprivacy.checks import finite, is_null, label, plain
 from pdprivacy.core.rows.cells import Read, category_column, codes, column_of, floats, whole
 from pdprivacy.core.rows.nodes import NUMERIC, Node, date_field
-from pdprivacy.declaration.domain import Column, declaration_hint
+from pdprivacy.declaration.domain import Column, declaration_hint, find_labels_hint
 from pdprivacy.declaration.intervals import INT64, Interval
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.types import Integers
@@ -103,7 +103,11 @@ def _text_labels(column: Column) -> tuple[Any, ...]:
             f"'.str' is for declared labels, and column {column.name!r} is of kind {column.kind!r}."
             if column.kind != "category"
             else f"'.str' needs the labels of column {column.name!r}, which has no categories.",
-            None if column.kind != "category" else declaration_hint(column.name, column.kind, "labels"),
+            None
+            if column.kind != "category"
+            else find_labels_hint(column.name)
+            if column.private_labels
+            else declaration_hint(column.name, column.kind, "labels"),
         )
     return column.categories
 
@@ -150,7 +154,9 @@ def _labels(column: Column) -> tuple[Any, ...]:
         return labels
     raise DeclarationError(
         f"'recode' needs the labels of column {column.name!r}, which {labels}.",
-        "put numbers together by private.cut(column, [EDGE, ..., EDGE])"
+        find_labels_hint(column.name)
+        if column.private_labels
+        else "put numbers together by private.cut(column, [EDGE, ..., EDGE])"
         if column.kind in NUMERIC
         else declaration_hint(column.name, column.kind, "labels"),
     )

@@ -101,6 +101,7 @@ def declared_in(column: Column, region: Region) -> Column:
     if not region.values:  # nulls only, which a column has no words for
         return column
     categories = None if region.labels is None else tuple(region.labels)
+    column = replace(column, private_labels=column.private_labels and categories is None)
     if column.kind in ("boolean", "category"):
         return replace(column, nullable=region.null, lower=None, upper=None, categories=categories)
     interval = region.interval.whole() if column.kind == "integer" else region.interval

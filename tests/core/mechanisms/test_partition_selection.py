@@ -135,10 +135,10 @@ def test_noise_and_probabilities_at_nine_and_eleven_tenths() -> None:
     accepts_only(noisy, claimed)
     selection = PartitionSelection(0.5, 1e-3)
     for count in (1, 5, selection.certain // 2):
-        found = (selection.draw(np.full(200_000, count), noise.source(2)) > 0).sum()
+        hits = (selection.draw(np.full(200_000, count), noise.source(2)) > 0).sum()
         share = selection.probability(count)
-        counts = [200_000 - found, found]
-        assert counts_p_value(counts, [1 - share, share]) > 1e-6 if share > 1e-3 else found < 400
+        counts = [200_000 - hits, hits]
+        assert counts_p_value(counts, [1 - share, share]) > 1e-6 if share > 1e-3 else hits < 400
 
 
 def test_counts_exceed_the_threshold_and_a_label_without_records_is_never_found() -> None:

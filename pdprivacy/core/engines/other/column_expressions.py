@@ -171,6 +171,17 @@ class StoredColumn:
         conditions = coded.conditions(nullable=nullable)
         return DeclaredCells(self.column.name, coded.source, conditions, key, labels is not None, decode)
 
+    def raw_cells(self) -> tuple[Any, Any]:
+        """Return the cells of a column of private labels, and whether a selected cell is not null."""
+        library = narwhals()
+        if self.column.kind == "category":
+            source, kind, _ = self._label_key()
+        elif self.dtype.is_integer():
+            source, kind = self._integers(), library.Int64
+        else:
+            source, kind = self._doubles() + 0.0, library.Float64
+        return source, ~_is_null(self._selected, kind)
+
     @property
     def _selected(self) -> Any:
         """The column once it is selected."""

@@ -283,6 +283,7 @@ class SteppedEngine:
     present = _reading_method(NarwhalsEngine.present)
     grouped_ranks = _reading_method(NarwhalsEngine.grouped_ranks)
     table = _reading_method(NarwhalsEngine.table)
+    labels = _reading_method(NarwhalsEngine.labels)
     bins = _reading_method(NarwhalsEngine.bins)
     grouped = _reading_method(NarwhalsEngine.grouped)
     codes = _reading_method(NarwhalsEngine.codes)

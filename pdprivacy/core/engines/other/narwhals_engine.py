@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from pdprivacy.core.engines import Columns, PandasEngine
+from pdprivacy.core.engines.distinct_labels import LabelCounts, count_labels, merged_counts
 from pdprivacy.core.engines.other.column_expressions import type_name
 from pdprivacy.core.engines.other.engines import in_partitions, narwhals, open_frame, run_guarded
 from pdprivacy.core.engines.other.histogram_ranks import HistogramRanks
@@ -115,6 +116,20 @@ class NarwhalsEngine:
     grouped_ranks = _query_method(Queries.grouped_ranks)
     table = _query_method(Queries.table)
     bins = _query_method(Queries.bins)
+
+    def labels(self, columns: Sequence[Column]) -> LabelCounts:
+        """Records per combination of private labels of ``columns``; those without a label are left out."""
+        if self._engine not in ("pandas", "Dask"):
+            return self._answer(self._queries.labels(columns))
+        frame = self._frame.to_native()[[column.name for column in columns]]
+
+        def counted() -> list[LabelCounts]:
+            if self._engine == "Dask":
+                return in_partitions(frame, lambda part: [count_labels(part.to_native(), columns)])
+            return [count_labels(frame, columns)]
+
+        pieces = run_guarded("the labels", self._name, counted)
+        return merged_counts((pair for piece in pieces for pair in piece.items()), columns)
 
     def grouped(
         self, quantities: Sequence[Quantity], keys: Sequence[Column], method: str, *, products: bool

@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
+from pdprivacy.core.engines.distinct_labels import LabelCounts, merged_counts
 from pdprivacy.core.engines.other.column_expressions import (
     BoundedNumber,
     ClampedNumber,
@@ -270,6 +271,32 @@ class Queries:
     def table(self, columns: Sequence[Column], method: str) -> Query[Integers]:
         """Return the query of the records per declared cell of ``columns``."""
         return self._table(self._groups(columns, method))
+
+    def labels(self, columns: Sequence[Column]) -> Query[LabelCounts]:
+        """Return the query of the records per combination of private labels of ``columns``."""
+        library = narwhals()
+        keys = [f"k{index}" for index in range(len(columns))]
+        cells = [self.column(column, key).raw_cells() for column, key in zip(columns, keys, strict=True)]
+
+        def plan(frame: Any) -> Any:
+            read = frame.select(**{key: source for key, (source, _) in zip(keys, cells, strict=True)})
+            for _, known in cells:
+                read = read.filter(known)
+            return read.group_by(*keys).agg(n=library.len())
+
+        def answer(results: list[Any]) -> LabelCounts:
+            pairs = (
+                pair
+                for result in results
+                for pair in zip(
+                    zip(*(result[key].to_list() for key in keys), strict=True),
+                    _counts(result).tolist(),
+                    strict=True,
+                )
+            )
+            return merged_counts(pairs, columns)
+
+        return Query("the labels", tuple(column.name for column in columns), plan, answer)
 
     def bins(self, column: Column, edges: Sequence[float]) -> Query[Integers]:
         """Return the query of the records per bin of ``edges``, and of the null cell."""
