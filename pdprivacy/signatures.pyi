@@ -243,12 +243,10 @@ class ProtectedMethods:
     def fillna(
         self, value: Any
     ) -> ProtectedFrame: ...
-    def find_bounds(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        method: Literal['reach'] = 'reach', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
-        release_id: str | None = None
-    ) -> pd.DataFrame: ...
+    def find_labels(
+        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
+        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame | pd.Series[Any]: ...
     def groupby(
         self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
@@ -590,7 +588,7 @@ class ProtectedMethods:
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
     def use(
-        self, released: pd.DataFrame | pd.Series[Any]
+        self, released: pd.DataFrame | pd.Series[Any], *, other: str | int | None = '(other)'
     ) -> ProtectedFrame: ...
     def utility(
         self, columns: Labels | None = None, order: int | Sequence[int] = ...,
@@ -820,11 +818,6 @@ class PlanMethods:
         interval: bool | None = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
-    ) -> pd.DataFrame: ...
-    def find_bounds(
-        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        method: Literal['reach'] = 'reach', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', rows: int | None = None
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1101,12 +1094,10 @@ class BatchMethods:
         steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
         release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
-    def find_bounds(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        method: Literal['reach'] = 'reach', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
-        release_id: str | None = None
-    ) -> Pending[pd.DataFrame]: ...
+    def find_labels(
+        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
+        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame | pd.Series[Any]]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,

@@ -38,7 +38,7 @@ def find_labels(
     max_labels: int = 1,
     rng: RandomState = None,
     release_id: str | None = None,
-) -> Release[Any]:
+) -> Release[pd.DataFrame | pd.Series[Any]]:
     """Find the labels of columns of texts or whole numbers whose labels nobody knows without the data.
 
     Each label of the data is found with a probability that grows with its number of records, and only labels

@@ -44,11 +44,15 @@ def label_of(cell: Any, column: Column) -> Any:
 
     >>> label_of(1.0, Column("zip", "integer")), label_of("a ", Column("city", "category"))
     (1, 'a ')
+    >>> label_of(np.int64(2**53 + 1), Column("zip", "integer")) == 2**53 + 1
+    True
     """
     if column.kind == "category":
         return str(cell) if isinstance(cell, str) and is_encodable(cell) else None
     if isinstance(cell, bool | np.bool_) or not isinstance(cell, numbers.Real | Decimal):
         return None
+    if isinstance(cell, numbers.Integral):  # exactly: `math.floor` makes doubles of integers of NumPy
+        return INT64.clip(int(cell))
     try:
         number = math.floor(cell)
         return INT64.clip(number) if number == cell else None

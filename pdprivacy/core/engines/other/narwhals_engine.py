@@ -119,8 +119,9 @@ class NarwhalsEngine:
 
     def labels(self, columns: Sequence[Column]) -> LabelCounts:
         """Records per combination of private labels of ``columns``; those without a label are left out."""
-        if self._engine not in ("pandas", "Dask"):
-            return self._answer(self._queries.labels(columns))
+        query = self._queries.labels(columns)
+        if query is not None:
+            return self._answer(query)
         frame = self._frame.to_native()[[column.name for column in columns]]
 
         def counted() -> list[LabelCounts]:

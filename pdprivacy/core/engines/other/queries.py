@@ -272,8 +272,10 @@ class Queries:
         """Return the query of the records per declared cell of ``columns``."""
         return self._table(self._groups(columns, method))
 
-    def labels(self, columns: Sequence[Column]) -> Query[LabelCounts]:
-        """Return the query of the records per combination of private labels of ``columns``."""
+    def labels(self, columns: Sequence[Column]) -> Query[LabelCounts] | None:
+        """Return the query of the records per combination of private labels; None for frames of pandas."""
+        if self.engine in ("pandas", "Dask"):  # pandas 2 groups texts by what stands before a null character
+            return None
         library = narwhals()
         keys = [f"k{index}" for index in range(len(columns))]
         cells = [self.column(column, key).raw_cells() for column, key in zip(columns, keys, strict=True)]
