@@ -344,7 +344,7 @@ def has_hash(value: object) -> bool:
 
 def is_encodable(text: str) -> bool:
     """Return whether UTF-8 can hold a text, which has no surrogates then."""
-    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+    return text.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def plain(value: Any) -> Any:

@@ -191,7 +191,7 @@ def schema() -> pa.DataFrameSchema:
             "income": _column(float, pa.Check.in_range(0, 1000), nullable=True),
             "member": _column(bool),
             "weight": _column(float),
-            "town": _column(str),
+            "town": _column(str, labels="private"),
             "person": _column(int, pa.Check.in_range(0, 10**6), role="identifier"),
             "visits": pa.Column(int),
         }

@@ -1,4 +1,4 @@
-"""Private labels: what is read on every engine, what is charged and refused, and what `use` declares."""
+"""Private labels, with `label_search`, `distinct_labels`, `raw_labels` and `label_declaration`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
+from pdprivacy.core import noise
 from pdprivacy.core.gate.execute import execute
 from pdprivacy.core.mechanisms.partition_selection import PartitionSelection
 from pdprivacy.errors import (
@@ -207,12 +208,14 @@ def test_a_unit_counts_for_one_label(monkeypatch):
     assert labels_read(visits({3: [None]}, most=2), "city", monkeypatch) == {}
 
 
-def test_each_record_of_a_unit_with_a_label_is_equally_likely(monkeypatch):
-    private = visits({7: ["a", "b", None, "b", "c"]}, most=5, epsilon=1000)
-    drawn = Counter(next(iter(labels_read(private, "city", monkeypatch))) for _ in range(400))
-    counts = [drawn[label] for label in "abc"]
-    assert counts_p_value(counts, [1 / 4, 1 / 2, 1 / 4]) > 1e-6
-    assert counts_p_value(counts, [1 / 3, 1 / 3, 1 / 3]) < 1e-6
+def test_each_record_of_a_unit_with_a_label_is_equally_likely():
+    private = visits({7: ["a", "b", None, "b", "c"]}, most=5)
+    read, source = find(private).engine.labels_of_units((CITY,)), noise.source(1)
+    draws = [read.counts(noise.shuffled_keys(len(read.units), source)) for _ in range(5000)]
+    counts = [draws.count({(label,): 1}) for label in "abc"]
+    assert counts_p_value(counts, [0.25, 0.5, 0.25]) > 1e-6
+    for share in (0.225, 0.275):
+        assert counts_p_value(counts, [share, 1 - 2 * share, share]) < 1e-6
 
 
 def test_other_engines_draw_no_record_of_a_unit():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy.core.rows.raw_labels import counts_of_cells, label_codes, label_of
+from pdprivacy.core.engines.unit_codes import lowest_of_each
+from pdprivacy.core.rows.raw_labels import counts_of_cells, label_codes, label_of, labels_of
 from pdprivacy.declaration.domain import Column
-from pdprivacy.types import Integers
+from pdprivacy.types import Integers, Words
 
 LabelCounts: TypeAlias = dict[tuple[Any, ...], int]
 """The number of records per combination of labels; of one column, the labels are tuples of one."""
@@ -22,12 +24,39 @@ class ColumnsOfPandas(Protocol):
     def __getitem__(self, name: Any, /) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class LabelsOfUnits:
+    """The records that have a label, with their units.
+
+    ``codes``: the label of each record, a position in ``labels``. ``units``: its unit.
+    """
+
+    codes: Integers
+    labels: Sequence[tuple[Any, ...]]
+    units: Integers
+
+    @classmethod
+    def of(cls, frame: ColumnsOfPandas, columns: Sequence[Column], units: Integers) -> LabelsOfUnits:
+        """Read the labels of a frame, whose records have these units."""
+        codes, labels = codes_of_labels(frame, columns)
+        return cls(codes[codes >= 0], labels, units[codes >= 0])
+
+    def counts(self, keys: Words) -> LabelCounts:
+        """Return the units per label, with the label of that record of a unit that has the lowest key."""
+        chosen = lowest_of_each(self.units, keys, 1) if len(keys) else np.zeros(0, dtype=np.int64)
+        times = np.bincount(self.codes[chosen], minlength=len(self.labels)).tolist()
+        return {label: count for label, count in zip(self.labels, times, strict=True) if count}
+
+
 def count_labels(frame: ColumnsOfPandas, columns: Sequence[Column]) -> LabelCounts:
     """Return the records per combination of labels, without those that have no label in a column."""
     if len(columns) == 1:
         (column,) = columns
-        pairs = counts_of_cells(frame[column.name])
-        return merged_counts((((cell,), times) for cell, times in pairs), columns)
+        cells, times = counts_of_cells(frame[column.name])
+        labels = labels_of(cells, column)
+        if labels is cells and all(times):  # distinct cells are distinct labels
+            return dict(zip(zip(labels, strict=True), times, strict=True))
+        return merged_counts(zip(zip(labels, strict=True), times, strict=True), columns)
     codes, keys = codes_of_labels(frame, columns)
     times = np.bincount(codes[codes >= 0], minlength=len(keys))
     return dict(zip(keys, times.tolist(), strict=True))

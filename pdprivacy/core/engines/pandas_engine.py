@@ -35,7 +35,7 @@ from pdprivacy.core.engines.blocks import (
     edge_coder,
     numbers,
 )
-from pdprivacy.core.engines.distinct_labels import LabelCounts, codes_of_labels, count_labels
+from pdprivacy.core.engines.distinct_labels import LabelCounts, LabelsOfUnits, count_labels
 from pdprivacy.core.rows.cells import nulls
 from pdprivacy.core.statistics import GroupedSums, Quantity, RankGrid, Ranks, Read, Window
 from pdprivacy.declaration.domain import Column
@@ -207,14 +207,10 @@ class PandasEngine:
         """Return the records per combination of private labels, without records that have none."""
         return count_labels(self._frame, columns)
 
-    def labels_of_units(self, columns: Sequence[Column]) -> tuple[Integers, list[tuple[Any, ...]], Integers]:
-        """Return the combination of labels of each record as a position in a list; the list; and the units.
-
-        Records without a label are left out.
-        """
+    def labels_of_units(self, columns: Sequence[Column]) -> LabelsOfUnits:
+        """Return the labels of the records of each unit, without records that have none."""
         assert self._units is not None
-        codes, keys = codes_of_labels(self._frame, columns)
-        return codes[codes >= 0], keys, self._units[codes >= 0]
+        return LabelsOfUnits.of(self._frame, columns, self._units)
 
     def table(self, columns: Sequence[Column], method: str) -> Integers:
         """Return counts per declared cell of ``columns``, null cells last on each axis, flat in C order."""

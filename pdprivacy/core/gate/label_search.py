@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Event
-from pdprivacy.core.engines.unit_codes import lowest_of_each
 from pdprivacy.core.gate.spec import Price, Task
 from pdprivacy.core.mechanisms.partition_selection import PartitionSelection
 from pdprivacy.core.noise import Source
@@ -58,17 +57,9 @@ class LabelSearch(Task):
 
     def draw(self, exact: Any, price: Price, source: Source) -> tuple[list[tuple[Any, ...]], Integers]:
         """Return the labels that were found, and their noisy counts."""
-        counts = _one_of_each_unit(*exact, source) if self.several else exact
-        labels = sorted(counts)
+        counts = exact.counts(noise.shuffled_keys(len(exact.units), source)) if self.several else exact
+        # the texts of one column are sorted faster than tuples of one
+        labels = sorted(counts, key=itemgetter(0)) if len(self.columns) == 1 else sorted(counts)
         exact_counts = np.array([counts[label] for label in labels], dtype=np.int64)
         noisy: Integers = price.mechanisms[0].draw(exact_counts, source)
         return [label for label, count in zip(labels, noisy.tolist(), strict=True) if count], noisy[noisy > 0]
-
-
-def _one_of_each_unit(
-    codes: Integers, labels: Sequence[tuple[Any, ...]], units: Integers, source: Source
-) -> dict[tuple[Any, ...], int]:
-    """Return the units per label, with the label of one random record of each unit."""
-    chosen = lowest_of_each(units, noise.shuffled_keys(len(units), source), 1) if len(units) else []
-    counts = np.bincount(codes[chosen], minlength=len(labels)).tolist() if len(units) else []
-    return {label: count for label, count in zip(labels, counts, strict=False) if count}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -60,16 +60,27 @@ def label_of(cell: Any, column: Column) -> Any:
         return None
 
 
-def counts_of_cells(values: pd.Series[Any]) -> Iterable[tuple[Any, int]]:
-    """Return the distinct cells of a column with their numbers, without nulls; in any order."""
+def labels_of(cells: list[Any], column: Column) -> list[Any]:
+    """Return the label of each cell, None where it has none: the list itself where all are labels."""
+    kinds = set(map(type, cells))
+    if column.kind == "category" and kinds == {str} and is_encodable("".join(cells)):
+        return cells
+    if column.kind == "integer" and kinds == {int} and min(cells) in INT64 and max(cells) in INT64:
+        return cells
+    return [label_of(cell, column) for cell in cells]
+
+
+def counts_of_cells(values: pd.Series[Any]) -> tuple[list[Any], list[int]]:
+    """Return the distinct cells of a column, without nulls and in any order, and the number of each."""
     values = _plain(values)
     if isinstance(values.dtype, pd.CategoricalDtype):
         times = np.bincount(values.cat.codes.to_numpy() + 1, minlength=len(values.cat.categories) + 1)
-        return zip(values.cat.categories.tolist(), times[1:].tolist(), strict=True)
+        return values.cat.categories.tolist(), times[1:].tolist()
     if CUTS_TEXTS and values.dtype == object:
-        return Counter(values[~nulls(values)].to_numpy(dtype=object)).items()
+        counts = Counter(values[~nulls(values)].to_numpy(dtype=object))
+        return list(counts), list(counts.values())
     table = values.value_counts(sort=False, dropna=True)
-    return zip(table.index.tolist(), table.tolist(), strict=True)
+    return table.index.tolist(), table.tolist()
 
 
 def label_codes(values: pd.Series[Any], column: Column) -> tuple[Integers, list[Any]]:
@@ -84,9 +95,9 @@ def label_codes(values: pd.Series[Any], column: Column) -> tuple[Integers, list[
         cells = list(first)
     else:
         factors, uniques = pd.factorize(values)
-        stored, cells = np.asarray(factors, dtype=np.int64), list(uniques)
+        stored, cells = np.asarray(factors, dtype=np.int64), uniques.tolist()
     labels: dict[Any, int] = {}
-    images = [label_of(cell, column) for cell in cells]
+    images = labels_of(cells, column)
     table = [-1 if image is None else labels.setdefault(image, len(labels)) for image in images]
     return np.array([*table, -1], dtype=np.int64)[stored], list(labels)
 
