@@ -131,6 +131,14 @@ def test_a_whole_number_is_one_label_whatever_stores_it(values, monkeypatch):
     assert labels_read(private, "zip", monkeypatch) == {0: 2, 1: 2, 3: 1}
 
 
+def test_an_integer_beyond_64_bits_is_the_nearest_label(monkeypatch):
+    """As in the step that declares the labels, and as engines read such integers."""
+    private = protected(pd.DataFrame({"zip": pd.Series([2**64, 2**63 - 1, -(2**70)], dtype=object)}), ZIP)
+    assert labels_read(private, "zip", monkeypatch) == {2**63 - 1: 2, -(2**63): 1}
+    used = private.use(private.dp.find_labels("zip", epsilon=10, delta=0.4, rng=1))
+    assert set(used.dp.domain["zip"].categories) <= {2**63 - 1, -(2**63)}
+
+
 @pytest.mark.parametrize(
     "dtype", ["object", "category", "string", "string[pyarrow]", "large_string[pyarrow]"]
 )

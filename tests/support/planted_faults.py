@@ -206,6 +206,37 @@ FAULTS = (
         ("tests/releases/test_selection.py::test_the_metadata_is_plain_and_says_the_scale",),
     ),
     PlantedFault(
+        "private labels: a replaced record taken to change one label",
+        "core/mechanisms/partition_selection.py",
+        '        return 2 if self.neighbors == "replace_one" else 1',
+        "        return 1",
+        (
+            "tests/core/mechanisms/test_partition_selection.py::test_a_replaced_record_changes_two_labels",
+            "tests/releases/test_label_discovery.py::test_a_replaced_record_costs_half_of_the_loss_per_label",
+        ),
+    ),
+    PlantedFault(
+        "private labels: a draw counted from 0",
+        "core/mechanisms/partition_selection.py",
+        "            drawn = reached + 1",
+        "            drawn = reached",
+        ("tests/core/mechanisms/test_partition_selection.py::test_every_draw_is_decided_by_192_bits",),
+    ),
+    PlantedFault(
+        "private labels: two records of a unit counted",
+        "core/engines/distinct_labels.py",
+        "lowest_of_each(self.units, keys, 1)",
+        "lowest_of_each(self.units, keys, 2)",
+        ("tests/releases/test_label_discovery.py::test_a_unit_counts_for_one_label",),
+    ),
+    PlantedFault(
+        "private labels: an integer beyond 64 bits is a label of its own",
+        "core/rows/raw_labels.py",
+        "        return INT64.clip(int(cell))",
+        "        return int(cell)",
+        ("tests/releases/test_label_discovery.py::test_an_integer_beyond_64_bits_is_the_nearest_label",),
+    ),
+    PlantedFault(
         "quantiles by group: a replaced record taken to leave its group alone",
         "core/sensitivities.py",
         "        return weight * alone * disjoint_groups(neighbors=neighbors)",

@@ -58,8 +58,8 @@ def count_labels(frame: ColumnsOfPandas, columns: Sequence[Column]) -> LabelCoun
             return dict(zip(zip(labels, strict=True), times, strict=True))
         return merged_counts(zip(zip(labels, strict=True), times, strict=True), columns)
     codes, keys = codes_of_labels(frame, columns)
-    times = np.bincount(codes[codes >= 0], minlength=len(keys))
-    return dict(zip(keys, times.tolist(), strict=True))
+    counts = np.bincount(codes[codes >= 0], minlength=len(keys))
+    return dict(zip(keys, counts.tolist(), strict=True))
 
 
 def merged_counts(pairs: Iterable[tuple[Sequence[Any], int]], columns: Sequence[Column]) -> LabelCounts:
