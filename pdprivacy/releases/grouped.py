@@ -25,6 +25,7 @@ from pdprivacy.core.gate.spec import (
     check_cells,
     columns_of,
     name_index,
+    passed_on,
     refuse_bounds,
     refuse_shared,
     weighted_columns,
@@ -207,7 +208,7 @@ def count(
 @with_noise_keywords("geometric")
 def size(groups: DeclaredGroups, *, epsilon: Rational, **noise: Unpack[Options]) -> Release[pd.Series[Any]]:
     """Count the records per key, nulls included, as `DataFrameGroupBy.size`; a Series named "count"."""
-    return count(replace(groups, selected=None), epsilon=epsilon, **noise)
+    return count(replace(groups, selected=None), epsilon=epsilon, **passed_on(noise))
 
 
 @with_noise_keywords("laplace")
@@ -516,10 +517,10 @@ def value_counts(
 ) -> Release[pd.Series[Any]]:
     """Count the records per key and declared label of ``columns``, as `DataFrameGroupBy.value_counts`.
 
-    ``normalize``: shares of the noisy total of each group. ``sort``: largest released count of each group
-    first. ``dropna``: without the null labels of ``columns``. The result has every declared combination, the
-    empty ones too. ``weights``: a column whose sums are released instead of counts, as in
-    `private.dp.value_counts`.
+    ``normalize``: shares of the noisy total of each group, each moved between 0 and 1 (``bounding=None``: it
+    is not). ``sort``: largest released count of each group first. ``dropna``: without the null labels of
+    ``columns``. The result has every declared combination, the empty ones too. ``weights``: a column whose
+    sums are released instead of counts, as in `private.dp.value_counts`.
 
     Returns a Series named "count" or "proportion", indexed by keys and labels. Sensitivity as
     `private.dp.value_counts`.

@@ -35,7 +35,14 @@ from pdprivacy.errors import ParameterError, got
 from pdprivacy.releases.derivations import PERIODS, in_periods
 from pdprivacy.releases.publish import release_of
 from pdprivacy.releases.results import Result
-from pdprivacy.releases.tables import Constraint, cells_of, constrained, noise_of_cells, whole_counts
+from pdprivacy.releases.tables import (
+    Constraint,
+    cells_of,
+    constrained,
+    noise_of_cells,
+    possible_shares,
+    whole_counts,
+)
 from pdprivacy.risk.released_risk import CountRisk
 from pdprivacy.types import Labels
 
@@ -117,8 +124,9 @@ def value_counts(
     """Count the records per declared label, with labels of no record and, where declared, nulls.
 
     ``normalize``: shares of the noisy total (with a ``constraint``, of the number of rows where that is
-    public). ``sort``: largest released count first, as pandas. ``dropna``: without the null labels, and
-    without their records in the total. ``constraint``, ``branching``: as in `crosstab`.
+    public), each moved between 0 and 1 as in `crosstab`. ``sort``: largest released count first, as pandas.
+    ``dropna``: without the null labels, and without their records in the total. ``constraint``,
+    ``branching``: as in `crosstab`.
     ``weights``: the label of a declared column of numbers of at least 0, whose sums per label are released
     instead of counts, with Laplace noise instead of geometric. Records without a weight are left out.
     ``freq`` ("D", "W", "M", "Q" or "Y"): count the periods of the one column of dates among ``columns``, the
@@ -168,8 +176,8 @@ def labels_counted(
         if not normalize:
             return shape(result) if call.linear else whole_counts(shape(result))
         if not call.by:
-            return shape(result)
-        return shape(result.reshaped((groups, -1))).arranged(np.ravel)
+            return possible_shares(shape(result), call)
+        return possible_shares(shape(result.reshaped((groups, -1))).arranged(np.ravel), call)
 
     risk_of = CountRisk.of(protected, call, columns, statistic)
     return release_of(protected, call, statistic, labels, numbers, risk=risk_of)

@@ -209,6 +209,8 @@ class Metadata:
 
     def limits_of_each(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return the least and the largest that each statistic can be, infinite where nothing limits it."""
+        if self.normalize is not None:
+            return np.zeros(shape), np.ones(shape)
         if self.statistic == "corr":
             return _of_shape(np.array(-1.0), shape), _of_shape(np.array(1.0), shape)
         pairs = self._pairs("bounds" if self.bounding == PROJECT else "value_bounds")
@@ -389,8 +391,6 @@ def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
     else:
         values = released.to_numpy(np.float64, na_value=np.nan)
         (low, high), (lower, upper) = facts.limits_of_each(values.shape), facts.ends_of_each(values, half)
-        if facts.normalize is not None:
-            low, high = np.zeros(values.shape), np.ones(values.shape)
     with np.errstate(invalid="ignore"):
         missing = WHOLE * (high - low)
         whole = np.isfinite(missing) & (missing > 0) & (lower - low <= missing) & (high - upper <= missing)

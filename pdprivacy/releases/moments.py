@@ -25,6 +25,7 @@ from pdprivacy.core.gate.spec import (
     columns_of,
     name_index,
     pair_of,
+    passed_on,
     refuse_bounds,
     refuse_shared,
     weighted_columns,
@@ -371,7 +372,7 @@ def agg(
     if by_name and len(set(kinds)) == 1:
         labels = [column.name for column in chosen]
         verb: Callable[..., Release[Any]] = getattr(releases, kinds[0][0])
-        return verb(protected, labels, epsilon=epsilon, split=split, **noise)
+        return verb(protected, labels, epsilon=epsilon, split=split, **passed_on(noise))
     return _aggregated(protected, Call.of("agg", epsilon, noise, chosen), kinds, split, by_name=by_name)
 
 

@@ -80,10 +80,12 @@ class Planned:
     def at(self, epsilon: Any, bounding: Any) -> View:
         """Return the release of the assumed table without noise, at this loss."""
         fitting = {name: value for name, value in self.options.items() if _fits(name, value, bounding)}
+        if not (isinstance(bounding, str) and bounding == PROJECT):
+            fitting["bounding"] = bounding
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IntervalWarning)  # the plan says it of all its choices
-                release = self.verb(self.facts, *self.args, epsilon=epsilon, bounding=bounding, **fitting)
+                release = self.verb(self.facts, *self.args, epsilon=epsilon, **fitting)
             return View.of(_assumed(release, self.assumption, self.level))
         except ArithmeticError:
             reason = f"{self.statistic!r} cannot be planned for so few records."

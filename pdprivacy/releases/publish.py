@@ -90,9 +90,15 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
     released = side_by_side([labels.to_pandas(dated(result.answer.values, timelines)) for result in results])
     each = [in_seconds(result.errors, timelines) for result in results]
     errors = each[0] if len(each) == 1 else Errors.side_by_side(each, labels.shape)
-    order = largest_first(released, call) if call.sort else None
+    earlier = None
+    if errors.before is not None:
+        earlier = side_by_side([labels.to_pandas(dated(result.before, timelines)) for result in results])
+    # numbers that are moved one by one stay in the order of those before
+    sorting = released if earlier is None or call.linear else earlier
+    order = largest_first(sorting, call) if call.sort else None
     if order is not None:
         released, errors = released.iloc[order], errors.reordered(order)
+        earlier = None if earlier is None else earlier.iloc[order]
         details["parts"] = reordered(details.get("parts"), order)
     regressions = [result.answer.regression for result in results]
     if regressions[0] is not None:
@@ -105,12 +111,10 @@ def published(release: Release[Any], drawn: Drawn, results: Sequence[Result], de
         sums = (call.margins and call.statistic == "crosstab") or call.normalize
         if call.linear:
             error["note"] = LINEARLY
-        elif sums or call.constraint not in (None, "psd"):
+        elif (sums and errors.before is None) or call.constraint not in (None, "psd"):
             error["note"] = SUMS
-    if errors.before is not None:
-        before = [labels.to_pandas(dated(result.before, timelines)) for result in results]
-        earlier = side_by_side(before)
-        projection = _moved(released, earlier if order is None else earlier.iloc[order], errors)
+    if earlier is not None:
+        projection = _moved(released, earlier, errors)
         if call.statistic in metadata.MATRICES:
             error["note"] = AS_A_WHOLE
     if timelines:

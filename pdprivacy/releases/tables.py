@@ -22,6 +22,7 @@ from pdprivacy.core.gate.spec import (
     cell_index,
     check_cells,
     columns_of,
+    passed_on,
     weighted_columns,
     with_noise_keywords,
 )
@@ -114,9 +115,10 @@ def crosstab(
 
     ``normalize`` (True or "all", "index", "columns") and ``margins`` (row and column ``margins_name``, by
     default "All", which is no declared label) are made of the noisy counts at no further cost. Without
-    ``bounding`` or ``constraint`` counts are not clamped: a negative one is noise. Bounding biases each
-    count, and margins and shares by the sum of these biases (a `pdprivacy.errors.BoundingWarning` says so);
-    their intervals include it, and their bias is not stated.
+    ``bounding`` or ``constraint`` counts are not clamped: a negative one is noise. Each share is moved
+    between 0 and 1 (``bounding=None``: it is not), so that shares may no longer sum to one. Bounding biases
+    each count, and margins and shares by the sum of these biases (a `pdprivacy.errors.BoundingWarning` says
+    so); their intervals include it, and their bias is not stated.
 
     ``constraint`` makes the numbers consistent, by arithmetic on the noisy ones alone: non-negative shares
     that sum to one, or non-negative whole counts that sum to the number of rows where that is public
@@ -178,7 +180,7 @@ def crosstab(
         protected = with_step(protected, step)
     if values is not None or aggfunc is not None:
         given = {"normalize": normalize, "constraint": constraint, "weights": weights}
-        options = {"epsilon": epsilon, "margins": margins, "margins_name": margins_name, **noise}
+        options = {"epsilon": epsilon, "margins": margins, "margins_name": margins_name, **passed_on(noise)}
         return _cells_of_values(protected, values, index, columns, aggfunc, given, options)
     rows, weight = weighted_columns(protected, index, weights, "crosstab")
     tops, _ = weighted_columns(protected, columns, weights, "crosstab")
@@ -211,7 +213,7 @@ def crosstab(
     def numbers(result: Result) -> Result:
         table = result.reshaped(shape_of_cells)
         table = with_margins(table, call, shape) if margins else shape(table)
-        return table if way or call.linear else whole_counts(table)
+        return possible_shares(table, call) if way or call.linear else whole_counts(table)
 
     risk_of = CountRisk.of(protected, call, axes, statistic)
     return release_of(protected, call, statistic, AnswerLabels(labels[0], labels[1]), numbers, risk=risk_of)
@@ -299,7 +301,14 @@ def _noisy_shares(
     if answer.effective_rows_of_sums is not None:
         effective_rows = np.broadcast_to(answer.effective_rows_of_sums(wholes[0], members), shares.shape)
         outcome = replace(outcome, effective_rows=effective_rows[kept])
-    return result.transformed(lambda _: outcome, bias_known=False)
+    return result.transformed(lambda _: outcome, bias_known=result.bounding is None)
+
+
+def possible_shares(table: Result, call: Call) -> Result:
+    """Return shares moved between 0 and 1, unless the call has another bounding or a constraint."""
+    if call.normalize is None or call.constraint is not None or not call.request.projects:
+        return table
+    return table.within_bounds()
 
 
 def with_margins(table: Result, call: Call, shape: Callable[[Result], Result]) -> Result:

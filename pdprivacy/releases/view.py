@@ -476,6 +476,8 @@ class View:
     def _biased(self) -> bool:
         """Whether a bias is more than a hundredth of the standard error of its number."""
         shape, error = self.released.shape, self.facts.error
+        if not self.unchanged:  # what is here may have another shape
+            return True
         if error.get("bias") is None:
             return "note" in error and bool(self.projected)
         biases, errors = (self.facts.error_of_each(name, shape) for name in ("bias", "standard_error"))

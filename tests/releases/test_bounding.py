@@ -1249,7 +1249,7 @@ def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bo
         table = other.dp.interval()
         lower, upper = table["lower"], table["upper"]
         # intervals end at the public limits of the statistic, beyond which noise may take a number
-        least, most = view.bounds_of_each("value_bounds", released.shape)
+        least, most = view.limits_of_each(released.shape)
         inside = np.fmin(np.fmax(released.to_numpy(), least), most)
         assert (lower.to_numpy() <= inside).sum() == released.notna().to_numpy().sum()
         assert (upper.to_numpy() >= inside).sum() == released.notna().to_numpy().sum()

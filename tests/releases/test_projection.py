@@ -47,6 +47,13 @@ def by_group(how):
     return getattr(FRAME.groupby("g")[["x", "y"]], how)().reindex(GROUPS)
 
 
+def table(margins=False):
+    """The shares of the labels among the records of each value of b, by hand."""
+    counts = pd.crosstab(FRAME["g"], FRAME["b"]).reindex(GROUPS, fill_value=0)
+    shares = counts / counts.sum()
+    return shares.assign(All=counts.sum(axis=1) / ROWS) if margins else shares
+
+
 CALLS = {
     "mean": (lambda dp, **o: dp.mean(["x", "y"], **o), lambda: FRAME[["x", "y"]].mean()),
     "weighted mean": (
@@ -66,6 +73,22 @@ CALLS = {
     ),
     "group means": (lambda dp, **o: dp.groupby("g").mean(["x", "y"], **o), lambda: by_group("mean")),
     "group variances": (lambda dp, **o: dp.groupby("g").var(["x", "y"], **o), lambda: by_group("var")),
+    "shares": (
+        lambda dp, **o: dp.value_counts("g", normalize=True, sort=False, **o),
+        lambda: FRAME["g"].value_counts(normalize=True).reindex(GROUPS, fill_value=0),
+    ),
+    "shares by group": (
+        lambda dp, **o: dp.groupby("b").value_counts("g", normalize=True, sort=False, **o),
+        lambda: table().unstack(),
+    ),
+    "shares of columns": (
+        lambda dp, **o: dp.crosstab("g", "b", normalize="columns", margins=True, **o),
+        lambda: table(margins=True),
+    ),
+    "weighted shares": (
+        lambda dp, **o: dp.value_counts("g", normalize=True, sort=False, weights="w", **o),
+        lambda: (FRAME.groupby("g")["w"].sum() / FRAME["w"].sum()).reindex(GROUPS, fill_value=0),
+    ),
 }
 LIMITS = {
     # a mean within the bounds, a share of all; a variance is at most R^2 / 2, that of two records
@@ -74,6 +97,7 @@ LIMITS = {
     "describe": ([[-np.inf] * 2, [0, -5], [0, 0]], [[np.inf] * 2, [10, 5], [50**0.5] * 2]),
     "pooled_var": (0, 100),  # of three groups R^2 (3 + 1) / 4, that of four records in one of them
     "group means": ([0, -5], [10, 5]), "group variances": (0, 50),
+    **dict.fromkeys(("shares", "shares by group", "shares of columns", "weighted shares"), (0, 1)),
 }  # fmt: skip
 
 
@@ -156,12 +180,48 @@ def test_counts_and_sums_stay_and_say_so():
         private.dp.count(epsilon=0.01, rng=2),
         private.dp.sum(["x", "y"], epsilon=0.01, rng=2),
         private.dp.value_counts("g", epsilon=0.01, rng=2),
-        private.dp.crosstab("g", "b", normalize=True, epsilon=0.01, rng=2),
     ):
         facts = released.dp.metadata
         assert (facts.bounding, facts.bounds, facts.projection) == (None, None, None)
         assert "bias" not in facts.error
         assert released.to_numpy().min() < 0
+
+
+def test_a_projection_that_moves_nothing_is_refused_before_it_is_charged():
+    private = protected()
+    dp, own = private.dp, {"bounding": "project", "epsilon": 1}
+    for call in (
+        lambda **o: dp.count(**o),
+        lambda **o: dp.sum("x", **o),
+        lambda **o: dp.agg("sum", "x", **o),
+        lambda **o: dp.value_counts("g", **o),
+        lambda **o: dp.groupby("g").size(**o),
+        lambda **o: dp.crosstab("g", "b", values="x", aggfunc="sum", **o),
+    ):
+        with pytest.raises(ParameterError, match=r"moves no number of '\w+' here(.|\n)*bounding=\"clamp\""):
+            call(**own)
+    assert private.dp.budget.spent[0] == 0
+    for call in (
+        lambda **o: dp.agg(["sum", "mean"], "x", **o),
+        lambda **o: dp.value_counts("g", normalize=True, **o),
+        lambda **o: dp.crosstab("g", "b", values="x", aggfunc="mean", **o),
+    ):
+        assert call(**own, rng=1).equals(call(epsilon=1, rng=1))
+    plan = dp.plan.value_counts("g", epsilon=1, rows=40, bounding=[None, "clamp"])
+    assert plan.index.get_level_values("bounding").unique().tolist() == ["none", "clamp"]
+
+
+def test_intervals_of_shares_end_at_0_and_1_with_every_bounding():
+    private = protected()
+    for options in (
+        {},
+        {"bounding": None},
+        {"constraint": "simplex"},
+        {"constraint": "hierarchy"},
+    ):
+        ends = private.dp.value_counts("g", normalize=True, epsilon=0.2, rng=4, **options).dp.interval()
+        assert ends["lower"].min() == 0, options
+        assert ends["upper"].max() <= 1, options
 
 
 @pytest.mark.filterwarnings("ignore::pdprivacy.errors.DeclarationWarning")  # the data end at a bound

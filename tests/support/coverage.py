@@ -229,16 +229,14 @@ def coverage(
     rng = np.random.default_rng(
         [seed, *f"{case.name} {data} {scope} {bounding} {mechanism} {epsilon}".encode()]
     )
-    options = dict(MECHANISMS[mechanism])
+    options = {**MECHANISMS[mechanism], **({} if bounding == "project" else {"bounding": bounding})}
     if "delta" in options:
         options["delta"] = 1e-6 * draws if not case.name.startswith("combine") else 1e-6
     if case.name.startswith("combine"):
-        ends = [case.call(dp, epsilon=epsilon, bounding=bounding, rng=rng, **options) for _ in range(draws)]
+        ends = [case.call(dp, epsilon=epsilon, rng=rng, **options) for _ in range(draws)]
         lower, upper = (np.array([end[side] for end in ends]) for side in ("lower", "upper"))
     else:
-        released = case.call(
-            dp, epsilon=epsilon * draws, bounding=bounding, releases=draws, rng=rng, **options
-        ).dp.interval()
+        released = case.call(dp, epsilon=epsilon * draws, releases=draws, rng=rng, **options).dp.interval()
         lower, upper = (released[side].to_numpy(dtype=float) for side in ("lower", "upper"))
         # one release next to the other
         lower, upper = (

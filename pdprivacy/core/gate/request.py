@@ -43,7 +43,8 @@ class Options(TypedDict, total=False):
         truncated Laplace, which costs more than the stated ``epsilon``: the true cost is charged.
     bounding : keeps released numbers within their bounds. "project" (the default) moves a mean, a share, a
         variance, a deviation or a matrix to the nearest possible one, at no cost and with the same noise;
-        sums and counts stay as they are, because their biases would add up. The metadata keep the numbers
+        sums and counts stay as they are, because their biases would add up, and to give "project" for these
+        alone is refused. The metadata keep the numbers
         before (``released.dp.unprojected()``). "truncated" (noise conditioned on staying inside, with the
         larger scale that this needs unless it is Gaussian) and "clamp" (also called "bit") bound each noisy
         part, also of sums and counts. None: no bounding.

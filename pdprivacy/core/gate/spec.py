@@ -313,9 +313,44 @@ def with_keywords(keywords: type, defaults: Mapping[str, Any]) -> Callable[[F], 
 
 
 def with_noise_keywords(mechanism: MechanismName) -> Callable[[F], F]:
-    """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism."""
+    """Decorate a release with the ``**noise`` keywords of `Options` and this default mechanism.
+
+    ``bounding="project"`` in a call is refused where it moves no number.
+    """
     defaults = {**DEFAULTS, "mechanism": mechanism}
-    return with_keywords(Options, {name: defaults.get(name) for name in Options.__annotations__})
+    decorate = with_keywords(Options, {name: defaults.get(name) for name in Options.__annotations__})
+
+    def decorated(function: F) -> F:
+        verb = decorate(function)
+
+        @functools.wraps(verb)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            release = verb(*args, **kwargs)
+            bounding = kwargs.get("bounding")
+            if isinstance(bounding, str) and bounding == PROJECT:
+                _refuse_idle_projection(release)
+            return release
+
+        return cast("F", method)
+
+    return decorated
+
+
+def _refuse_idle_projection(release: Release[Any]) -> None:
+    """Refuse the projection of a release whose numbers are all counts, sums or coefficients."""
+    call, statistic = release.call, getattr(release.task, "statistic", None)
+    if statistic is None or statistic.limits is not None or call.linear or call.normalize is not None:
+        return
+    raise ParameterError(
+        f"bounding={PROJECT!r} moves no number of {call.statistic!r} here: biases of counts and sums add up.",
+        'leave bounding out, or bounding="clamp" for numbers within their bounds.',
+    )
+
+
+def passed_on(noise: Options) -> Options:
+    """Return the keywords for another release, without the default bounding."""
+    kept: Any = {name: value for name, value in noise.items() if name != "bounding" or value != PROJECT}
+    return cast("Options", kept)
 
 
 Split: TypeAlias = Mapping[Hashable, Rational] | None
