@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections.abc import Hashable, Mapping
 from typing import Any, TypeAlias
 
@@ -116,17 +117,37 @@ def schema_of(frame: Any, call: str) -> Schema:
 def warn_of_lost_columns(schema: Schema, domain: Domain) -> None:
     """Warn of fields of a model that lost their declaration because the model declares them again.
 
-    pandera reads such a field as a new one, without the metadata (and the checks) of the class above.
+    pandera reads such a field as a new one, without the metadata (and the checks) of the class above. The
+    schema of a model (``model.to_schema()``, and that of a frame that the model validated) is traced back to
+    the model; a changed copy of it cannot be.
     """
-    if isinstance(schema, Domain) or not inspect.isclass(schema):
+    model = None if isinstance(schema, Domain) else _model_of(schema)
+    if model is None:
         return
-    for name, base in _lost(schema, domain).items():
+    for name, base in _lost(model, domain).items():
         warn(
-            f"{schema.__name__} declares the field {name!r} again, so pandera drops the metadata that {base} "
+            f"{model.__name__} declares the field {name!r} again, so pandera drops the metadata that {base} "
             f'has for it, and the column is not released. metadata={{"dp": {{}}}} in the field, or '
             f"columns={{{name!r}: {{}}}}, declares it.",
             DeclarationWarning,
         )
+
+
+def _model_of(schema: Any) -> type[Any] | None:
+    """Return the model that a schema was made of, by the schemas that pandera keeps; None if unknown."""
+    if inspect.isclass(schema):
+        return schema
+    for module in _MODULES_OF_MODELS:
+        kept: Any = getattr(sys.modules.get(module), "MODEL_CACHE", None)
+        for key, made in list(kept.items()) if isinstance(kept, dict) else ():
+            model = key[0] if isinstance(key, tuple) and key else key
+            if made is schema and inspect.isclass(model):
+                return model
+    return None
+
+
+_MODULES_OF_MODELS = ("pandera.api.dataframe.model", "pandera.api.pyspark.model")
+"""The modules of pandera that keep the schema of each model."""
 
 
 def _lost(model: type[Any], domain: Domain) -> dict[Hashable, str]:

@@ -176,6 +176,41 @@ def test_a_field_that_is_declared_again_is_named_and_declared_beside_the_model()
     assert extended.dp.domain.names == ("age", "health", "pay")
 
 
+class Polars(pp.DataFrameModel):
+    age: int = pp.Field(in_range={"min_value": 0, "max_value": 120}, metadata={"dp": {}})
+    health: str = pp.Field(isin=["no", "yes"], metadata={"dp": {}})
+
+
+class RedeclaredInPolars(Polars):
+    age: int
+
+
+def test_the_schema_of_a_model_is_traced_back_to_the_model():
+    """As by `to_schema`, and as pandera keeps it with a frame that the model validated."""
+    polars = pl.DataFrame(FRAME.to_dict("list"))
+    for call in (
+        lambda **o: FRAME.dp.protect(Redeclared.to_schema(), epsilon=1, **o),
+        lambda **o: Redeclared.validate(FRAME.copy()).dp.protect(epsilon=1, **o),
+        lambda **o: DataFrame[Redeclared](FRAME).dp.protect(epsilon=1, **o),
+        lambda **o: pdprivacy.protect(polars, RedeclaredInPolars.to_schema(), epsilon=1, **o),
+        lambda **o: FRAME.dp.check(Redeclared.to_schema(), **o),
+    ):
+        with pytest.warns(
+            DeclarationWarning, match=r"the field 'age' again.*columns=\{'age': \{\}\}"
+        ) as warned:
+            call()
+        assert len(warned) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(columns={"age": {"bounds": [0, 120]}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FRAME.dp.protect(Person.to_schema(), epsilon=1)
+        FRAME.dp.protect(THEIRS, epsilon=1, columns=OVERLAY)
+        # a changed copy is a schema of its own, as docs/bounds.md says
+        FRAME.dp.protect(Redeclared.to_schema().update_column("age", nullable=True), epsilon=1)
+
+
 # ------------------------------------------------------------------ the schema of a validated frame
 
 
