@@ -500,7 +500,8 @@ class PlanDP(PlanMethods):
     Each method takes the arguments of the release of the same name, and ``rows``, ``at``, ``level`` and
     ``plus_minus``, as in
     ``private.dp.plan.mean("age", epsilon=[0.1, 1], bounding=[None, "clamp", "truncated"], rows=1000)``.
-    ``rows``: the number of records, which you guess where it is not public. ``at``: the assumed value of the
+    ``rows``: the number of records, which you guess where it is not public. The errors of counts and sums do
+    not depend on it, unless they are bounded. ``at``: the assumed value of the
     statistic (for a sum the mean of its terms, for a table the count of every cell, for a description the
     standard deviation; not for a regression). By default it is the middle of the bounds, the variance of
     uniform values, uncorrelated columns, and a table of equal counts. ``level``: the coverage of the margins
@@ -535,8 +536,8 @@ class PlanDP(PlanMethods):
     ``frame.dp.plot()`` draws a plan of margins. The arguments, with your guesses, are in
     ``attrs["dp_plan"]``.
 
-    Raises ParameterError for a private number of rows without ``rows``, and for a ``plus_minus`` that no or
-    every epsilon between 1e-6 and 1000 reaches; UnknownNameError for a release that
+    Raises ParameterError where the error depends on a private number of rows, without ``rows``; and for a
+    ``plus_minus`` that no or every epsilon between 1e-6 and 1000 reaches; UnknownNameError for a release that
     cannot be planned; and the errors of the release itself, except those of the budget.
 
     >>> import pandas as pd, pandera.pandas as pa

@@ -243,10 +243,6 @@ class ProtectedMethods:
     def fillna(
         self, value: Any
     ) -> ProtectedFrame: ...
-    def find_labels(
-        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
-        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
-    ) -> pd.DataFrame | pd.Series[Any]: ...
     def groupby(
         self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
@@ -287,15 +283,15 @@ class ProtectedMethods:
     ) -> dict[tuple[Hashable, ...], pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mean(
@@ -331,15 +327,15 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
@@ -587,9 +583,6 @@ class ProtectedMethods:
         delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
-    def use(
-        self, released: pd.DataFrame | pd.Series[Any], *, other: str | int | None = '(other)'
-    ) -> ProtectedFrame: ...
     def utility(
         self, columns: Labels | None = None, order: int | Sequence[int] = ...,
         epsilon: Rational | Sequence[Rational] = ..., *, draws: int = 200, rng: RandomState = None,
@@ -798,8 +791,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -809,8 +802,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
@@ -1094,21 +1087,17 @@ class BatchMethods:
         steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
         release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
-    def find_labels(
-        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
-        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
-    ) -> Pending[pd.DataFrame | pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
@@ -1126,15 +1115,15 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
@@ -1317,24 +1306,24 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class SeriesGroupMethods:
@@ -1533,52 +1522,52 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class GroupPlanMethods:
@@ -1669,22 +1658,23 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        epsilon: Levels | None = None, split: Split = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

@@ -127,6 +127,8 @@ def misuse(
         costs = ", what the call may cost" if missing[1] == "epsilon" else ""
         return ArgumentError(f"{name!r} needs {missing[1]!r}{costs}.", hint)
     if more := re.search(r"unexpected keyword argument '(.*)'", text, re.DOTALL):
+        if more[1] == "plus_minus" and prefix == "private.dp.plan" and "ranks" in known:
+            return None  # the plan says why it has none
         close = nearest(more[1], known)
         if prefix == "private.dp" and (name, more[1]) in _OTHER_ARGUMENTS:
             hint = Example(_OTHER_ARGUMENTS[name, more[1]])

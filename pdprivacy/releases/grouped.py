@@ -579,6 +579,7 @@ def quantile(
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     bounding: Literal["project"] | None = PROJECT,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
@@ -589,14 +590,16 @@ def quantile(
     twice that under "replace_one", where a record may leave a group and come to another one.
 
     ``columns`` (all numeric ones but the keys if None), ``q`` and ``split`` as in `private.dp.quantile`.
-    ``bounding`` as there: the quantiles of each column and group are sorted. Returns a DataFrame of keys by
+    ``bounding`` as there: the quantiles of each column and group are sorted. ``interval`` as there: for the
+    quantile of each group; the groups together cost what one does. Returns a DataFrame of keys by
     columns; for a list of ``q`` indexed by keys and ``q``.
 
     On frames of other engines than pandas one query reads all groups; it takes memory for each distinct
     number of each group.
     """
     refuse_numbers(groups._protected, columns, f"private.dp.{groups._written()}", groups.selected)
-    return _ranked(groups, "quantile", columns, q, epsilon, {**options, "split": split, "bounding": bounding})
+    words = {**options, "split": split, "interval": interval, "bounding": bounding}
+    return _ranked(groups, "quantile", columns, q, epsilon, words)
 
 
 @of_numbers
@@ -606,14 +609,17 @@ def median(
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """Medians of numeric columns per key: the `quantile` of 1/2, with all that is said there.
 
     Sensitivity of the rank 1/2 under "add_remove", 1 under "replace_one". Returns a DataFrame of keys by
-    columns, as `DataFrameGroupBy.median`.
+    columns, as `DataFrameGroupBy.median`. ``interval`` as in `quantile`.
     """
-    return _ranked(groups, "median", columns, Fraction(1, 2), epsilon, {**options, "split": split})
+    return _ranked(
+        groups, "median", columns, Fraction(1, 2), epsilon, {**options, "split": split, "interval": interval}
+    )
 
 
 def _ranked(
@@ -637,14 +643,16 @@ def min(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """The smallest numbers of numeric columns per key, near a low rank, as by `private.dp.min`.
 
     In a group with fewer records than this rank, ``attrs["dp"]["error"]["rank"]``, all numbers above its
     records are equally likely. Returns a DataFrame of keys by columns, as `DataFrameGroupBy.min`.
+    ``interval`` as in `private.dp.min`.
     """
-    return _ranked(groups, "min", columns, 0, epsilon, {**options, "split": split})
+    return _ranked(groups, "min", columns, 0, epsilon, {**options, "split": split, "interval": interval})
 
 
 @of_numbers
@@ -654,10 +662,11 @@ def max(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """The largest numbers of numeric columns per key, near a high rank; see `min`."""
-    return _ranked(groups, "max", columns, 1, epsilon, {**options, "split": split})
+    return _ranked(groups, "max", columns, 1, epsilon, {**options, "split": split, "interval": interval})
 
 
 @with_noise_keywords("geometric")

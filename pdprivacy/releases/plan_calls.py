@@ -102,6 +102,7 @@ def rows_of(protected: Protected, rows: Any) -> int:
         raise ParameterError("The number of rows is public, and not what 'rows' says.", "leave rows out.")
     if rows_assumed is None:
         raise ParameterError(
-            "The number of rows is private, and a plan must not read it.", "rows=1000, a guess of yours."
+            "The number of rows is private, a plan must not read it, and the error depends on it.",
+            "rows=1000, a guess of yours.",
         )
     return max(rows_assumed, 1)

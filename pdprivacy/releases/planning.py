@@ -144,7 +144,8 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
 
 def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
-    public_records = rows_of(facts, rows)
+    private = rows is None and facts.scope.row_bounds()[1] is None
+    public_records = None if private else rows_of(facts, rows)
     if at is None:
         return Assumption(public_records)
     if statistic in SEVERAL:
@@ -166,9 +167,30 @@ def _assumed(release: Release[Any], assumption: Assumption, level: float) -> Any
     task = release.task
     assert isinstance(task, NoisyNumbers)
     price = price_of(release)
+    if assumption.rows is None and not _errors_are_fixed(release, assumption.at):
+        rows_of(release.facts, None)  # refuses
     exact = task.exact([assumption.answer(read) for read in task.reads])
     drawn = Drawn(price, task.cost, [[noiseless(exact, price, task.request)]], level=level)
     return release.publish(release, drawn)[0]
+
+
+def _errors_are_fixed(release: Release[Any], at: float | None) -> bool:
+    """Return whether the errors depend on the noise alone, or on the noise and the assumed count.
+
+    So they are where the released numbers are noisy counts and sums, without a constraint. The bias of
+    bounding depends on the number itself.
+    """
+    call, task = release.call, release.task
+    if not isinstance(task, NoisyNumbers):
+        return False
+    sums = call.statistic == "agg" and task.statistic.limits is None
+    if (
+        not (sums or task.statistic.offsets is not None)
+        or call.normalize is not None
+        or call.constraint is not None
+    ):
+        return False
+    return call.request.bounding is None or (at is not None and call.statistic in COUNTED)
 
 
 def _fits(name: str, value: Any, bounding: str | None) -> bool:
@@ -245,20 +267,25 @@ def _flat(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """A table of ``rows`` records without nulls, spread evenly over all cells.
+    """A table of ``rows`` records without nulls, spread evenly over all cells; None where it is not known.
 
     ``at``: the mean of each number, or its variance in a plan of variances. By default
     the middle of the bounds, and the variance of uniform values; covariances are zero.
     """
 
-    rows: int
+    rows: int | None
     at: float | None = None
+
+    @property
+    def records(self) -> int:
+        """The number of records, which is known where it matters."""
+        return 1 if self.rows is None else self.rows
 
     def answer(self, read: Read) -> Any:
         """Return the answer to a read, of this table; ParameterError where ``at`` is out of bounds."""
         match read.name, read.args:
             case ("rows", ()) | ("present", _):
-                return self.rows
+                return self.records
             case "table", (columns, method):
                 return self._cells(math.prod(column.cells(method) for column in columns))
             case "bins", (column, edges):
@@ -269,8 +296,8 @@ class Assumption:
     def _cells(self, cells: int) -> Integers:
         if self.at is not None:
             return np.full(cells, round(self.at))
-        counts = np.full(cells, self.rows // cells)
-        counts[: self.rows % cells] += 1
+        counts = np.full(cells, self.records // cells)
+        counts[: self.records % cells] += 1
         return counts
 
     def _mean(self, quantity: Quantity) -> int:

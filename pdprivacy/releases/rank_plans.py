@@ -14,10 +14,12 @@ from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.spec import LEVEL, Drawn, Release
 from pdprivacy.core.gate.tasks import Selections
 from pdprivacy.core.statistics import Quantile
+from pdprivacy.errors import ParameterError
+from pdprivacy.hints.examples import Example
 from pdprivacy.releases import metadata
 from pdprivacy.releases.grouped import DeclaredGroups
 from pdprivacy.releases.metadata import Metadata, attach_plan
-from pdprivacy.releases.plan_calls import Levels, begin_plan, plan_of, price_of, rows_of
+from pdprivacy.releases.plan_calls import PLAN_OF_GROUPS, Levels, begin_plan, plan_of, price_of, rows_of
 from pdprivacy.releases.required_epsilon import required_epsilon
 
 Ranks: TypeAlias = "float | Sequence[float] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
@@ -66,6 +68,16 @@ class _Planned:
         return self.at(epsilon)[0]["ranks"]
 
 
+def _ranks_alone(statistic: str, *, by_group: bool) -> ParameterError:
+    """The error of a plan by a margin in value."""
+    prefix = PLAN_OF_GROUPS if by_group else "private.dp.plan"
+    return ParameterError(
+        f"'plus_minus' is a distance in value, and the error of {statistic!r} is known in ranks alone: how "
+        "far apart the values of so many ranks are depends on the data, which a plan must not read.",
+        Example(f'{prefix}.{statistic}("age", ranks=20)'),
+    )
+
+
 def planned_by_rank(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFrame]:
     """Return the plan of a selection of numbers: a function with its signature, and what a plan adds."""
 
@@ -78,6 +90,8 @@ def planned_by_rank(statistic: str, verb: Callable[..., Release[Any]]) -> Callab
         level: float = LEVEL,
         **options: Any,
     ) -> pd.DataFrame:
+        if "plus_minus" in options:
+            raise _ranks_alone(statistic, by_group=isinstance(facts, DeclaredGroups))
         protected, choices, choose = begin_plan(statistic, facts, options, epsilon, ranks, "ranks")
         private = rows is None and protected.scope.row_bounds()[1] is None
         records = None if private else rows_of(protected, rows)

@@ -36,6 +36,7 @@ from pdprivacy.core.mechanisms.exponential import (
 from pdprivacy.core.noise import RandomState
 from pdprivacy.core.privacy import Rational, rational
 from pdprivacy.core.statistics import LabelScores, Quantile, RankGrid, quantile_bits, share, weight_of
+from pdprivacy.core.statistics.candidates import End, Side
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError, TableTooLargeError, got
 from pdprivacy.hints.examples import Example
@@ -253,7 +254,7 @@ def quantile(
         release returns. The number and the two ends get a third of the cost each, so ``below_best`` is three
         times as large. An end is sought so many ranks from the quantile that it is on the wrong side with
         probability 2.5 % at most, for any data. Where there are too few records for that, it is nearly always
-        a declared bound. Not with ``weights``, and not for a ``q`` of 0 or 1.
+        a declared bound. For a ``q`` of 0 or 1 as in `min`. Not with ``weights``.
     bounding : "project" (the default) sorts the quantiles of each column, at no cost; a minimum and a maximum
         among them become the least and the largest number. No sorted number is more ranks off than the worst
         of the drawn ones. So ``below_best`` is the largest bound of the quantiles of the column, each at the
@@ -349,7 +350,7 @@ def ranked(
         for column, weight in zip(chosen, weights_of(chosen, options["split"]), strict=True)
         for share in shares
     ]
-    choices = _with_ends(numbers) if _wants_interval(options.get("interval"), shares, weighing) else numbers
+    choices = _with_ends(numbers) if _wants_interval(options.get("interval"), weighing) else numbers
     names = name_index(chosen)
     index: pd.Index[Any] = cell_index(keys, "groupby") if keys else pd.Index(named)
     if keys and several:
@@ -361,22 +362,29 @@ def ranked(
     return selected(protected, statistic, chosen, choices, epsilon, options, labels)
 
 
-def _wants_interval(interval: Any, shares: Sequence[Fraction], weighing: Column | None) -> bool:
+def _wants_interval(interval: Any, weighing: Column | None) -> bool:
     """Return whether intervals are selected, too; refuse them where none are offered."""
     if interval is None or not flag(interval, "interval"):
         return False
-    if weighing is not None or not all(0 < share < 1 for share in shares):
-        raise ParameterError(
-            "'interval' is for quantiles without weights, of a 'q' above 0 and below 1.",
-            "leave interval out.",
-        )
+    if weighing is not None:
+        raise ParameterError("'interval' is for quantiles without weights.", "leave interval or weights out.")
     return True
 
 
+SELECTED_ENDS: dict[End | None, tuple[Side, ...]] = {
+    None: ("below", "above"), "lower": ("above",), "upper": ("below",)
+}  # fmt: skip
+"""The ends of an interval that are selected: of a minimum or maximum the inner one, the other is a bound."""
+
+
 def _with_ends(numbers: Sequence[Quantile]) -> list[Quantile]:
-    """Return each number followed by the two ends of its interval, with a third of its loss each."""
-    thirds = [replace(number, weight=number.weight / 3) for number in numbers]
-    return [replace(third, side=side) for third in thirds for side in (None, "below", "above")]
+    """Return each number followed by the ends of its interval, with equal parts of its loss."""
+    choices = []
+    for number in numbers:
+        sides = SELECTED_ENDS[number.end]
+        part = replace(number, weight=number.weight / (1 + len(sides)))
+        choices += [part, *(replace(part, end=None, side=side) for side in sides)]
+    return choices
 
 
 @of_numbers
@@ -413,6 +421,7 @@ def min(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select the smallest numbers of numeric columns, without nulls, near a low rank.
@@ -431,6 +440,11 @@ def min(  # noqa: A001
     The error in value depends on the data, and is at most ``attrs["dp"]["error"]["widest"]``, the distance
     between the declared bounds. If r is large, a low `quantile` is more informative.
 
+    ``interval``: whether to select an interval for the minimum of these data, too, from the lower bound to a
+    number that with 95 % probability is at or above the minimum, for any data. The released number and this
+    end get half of the cost each, so ``rank`` is about twice as large. Nothing private bounds a minimum from
+    below, and with fewer records than ``rank`` the interval is nearly always the whole range.
+
     The sensitivity of the rank is 1. Returns a Series labelled by column, as `DataFrame.min`. ``columns``,
     ``split`` and candidates as in `quantile`.
 
@@ -443,7 +457,7 @@ def min(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "min")
-    return ranked(protected, "min", chosen, 0, epsilon, {**options, "split": split})
+    return ranked(protected, "min", chosen, 0, epsilon, {**options, "split": split, "interval": interval})
 
 
 @of_numbers
@@ -453,6 +467,7 @@ def max(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
+    interval: bool | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select the largest numbers of numeric columns, without nulls, near a high rank; see `min`.
@@ -466,7 +481,7 @@ def max(  # noqa: A001
     dtype: float64
     """
     chosen = columns_of(protected, columns, "max")
-    return ranked(protected, "max", chosen, 1, epsilon, {**options, "split": split})
+    return ranked(protected, "max", chosen, 1, epsilon, {**options, "split": split, "interval": interval})
 
 
 def selected(

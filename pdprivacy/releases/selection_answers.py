@@ -147,7 +147,8 @@ def _values(
 
     ``side``: the ends of intervals to return in place of the numbers.
     """
-    pairs = [pair for pair in zip(choices, selected, strict=True) if _side(pair[0]) == side]
+    pairs = [*zip(choices, selected, strict=True)]
+    pairs = _ends(pairs, side) if side else [pair for pair in pairs if _side(pair[0]) is None]
     choices, chosen = [choice for choice, _ in pairs], [_chosen(*pair) for pair in pairs]
     scores = [choice for choice in choices if isinstance(choice, LabelScores)]
     if not scores:  # the quantiles of a column one after the other, each for all groups
@@ -157,6 +158,18 @@ def _values(
     if labels.columns is None:
         return _array_of([label for own in chosen for label in own], scores)
     return [_array_of(own, [choice]) for own, choice in zip(chosen, scores, strict=True)]
+
+
+def _ends(pairs: Sequence[tuple[Choice, Sequence[int]]], side: Side) -> list[tuple[Choice, Sequence[int]]]:
+    """Return this end of the interval of each number: as selected after it, or a bound of its column."""
+    ends: list[tuple[Choice, Sequence[int]]] = []
+    for choice, selected in pairs:
+        if isinstance(choice, Quantile) and choice.side is None:
+            bound = choice.grid.low if side == "below" else choice.grid.high
+            ends.append((choice, (bound,) * len(selected)))
+        elif _side(choice) == side:
+            ends[-1] = choice, selected
+    return ends
 
 
 def _array_of(selected: Sequence[Any], choices: Sequence[LabelScores]) -> Any:

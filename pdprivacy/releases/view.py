@@ -411,7 +411,8 @@ class View:
         if cut is True or (isinstance(cut, Mapping) and any(was_cut is True for was_cut in cut.values())):
             text += " There were too few public records for this rank: the value may lie beyond all records."
         if "lower" in error:
-            text += " released.dp.interval() returns an interval for the quantile of these data."
+            name = "quantile" if self.facts.statistic not in ("min", "max") else extreme_of(self.facts)
+            text += f" released.dp.interval() returns an interval for the {name} of these data."
         return text + self._in_value()
 
     def _sought(self) -> str:
@@ -420,8 +421,7 @@ class View:
         if self.facts.statistic not in ("min", "max"):
             return "the true quantile" + (f", or of rank {rank} from the end" if rank else "")
         end = "lower" if self.facts.statistic == "min" else "upper"
-        extreme = TITLES[self.facts.statistic].lower()
-        return f"rank {rank} from the {end} end, which stands for the true {extreme}"
+        return f"rank {rank} from the {end} end, which stands for the true {extreme_of(self.facts)}"
 
     def _in_value(self) -> str:
         """The error in value of a minimum or maximum, with advice where its rank is rough."""
@@ -541,6 +541,11 @@ class View:
             ("release id", facts.release_id),
         ]
         return [(name, printable(text)) for name, text in rows if text]
+
+
+def extreme_of(facts: Metadata) -> str:
+    """Return the name of a minimum or maximum."""
+    return TITLES[facts.statistic].lower()
 
 
 def _by_name(

@@ -382,6 +382,52 @@ def test_a_private_number_of_rows_is_not_read(unread):
         assert len(private.dp.budget.entries) == 0
 
 
+FREE_OF_ROWS: dict[str, Callable[..., Any]] = {
+    "count": lambda plan, **words: plan.count(**words),
+    "sum": lambda plan, **words: plan.sum(["x", "y"], **words),
+    "labels": lambda plan, **words: plan.value_counts("g", **words),
+    "table with margins": lambda plan, **words: plan.crosstab("g", "b", margins=True, **words),
+    "histogram": lambda plan, **words: plan.histogram("x", **words),
+    "nunique": lambda plan, **words: plan.nunique("g", **words),
+    "groups": lambda plan, **words: plan.groupby("g").sum("x", **words),
+    "sums and counts": lambda plan, **words: plan.agg(["sum", "count"], "x", **words),
+    "weights": lambda plan, **words: plan.value_counts("g", weights="x", **words),
+}
+
+
+@pytest.mark.parametrize("name", FREE_OF_ROWS)
+def test_errors_that_do_not_depend_on_the_number_of_rows_need_none(name):
+    plan, call = protected("add_remove").dp.plan, FREE_OF_ROWS[name]
+    for words in ({"epsilon": [0.2, 2]}, {"plus_minus": 7, "bounding": None}):
+        alone, guesses = call(plan, **words), [call(plan, rows=rows, **words) for rows in (3, 50_000)]
+        for guess in guesses:
+            pd.testing.assert_frame_equal(alone, guess, rtol=1e-9)
+        assert alone.attrs["dp_plan"]["rows"] is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda plan: plan.count(epsilon=1, bounding="clamp"),
+        lambda plan: plan.sum("x", epsilon=1, bounding="truncated", at=1),
+        lambda plan: plan.value_counts("g", epsilon=1, normalize=True),
+        lambda plan: plan.value_counts("g", epsilon=1, constraint="nonnegative"),
+        lambda plan: plan.agg(["sum", "mean"], "x", epsilon=1),
+        lambda plan: plan.describe("x", epsilon=1),
+        lambda plan: plan.groupby("g").mean("x", epsilon=1),
+    ],
+)
+def test_errors_that_depend_on_the_number_of_rows_need_it(call):
+    with pytest.raises(ParameterError, match=r"the error depends on it(.|\n)*rows=1000"):
+        call(protected("add_remove").dp.plan)
+
+
+def test_the_bias_of_counts_needs_their_number_alone():
+    """A clamped count of 0 under Laplace noise of scale 1: half of the noise is lost, 1/2 on average."""
+    plan = protected("add_remove").dp.plan.count(epsilon=1, bounding="clamp", at=0, mechanism="laplace")
+    assert plan["bias"].item() == pytest.approx(0.5)
+
+
 def test_a_filter_makes_the_number_of_rows_private():
     private = protected("replace_one").dp.query("x > 30")
     with pytest.raises(ParameterError, match="rows=1000"):

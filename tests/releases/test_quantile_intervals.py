@@ -14,7 +14,9 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy import frames as protection
 from pdprivacy.errors import MetadataError, ParameterError
+from pdprivacy.releases import grouped as by_group
 from pdprivacy.releases import median, quantile
+from pdprivacy.releases.grouped import DeclaredGroups
 from tests.support.statistics import accepts_share
 
 DOMAIN = Domain(
@@ -65,6 +67,78 @@ def test_intervals_hold_the_quantile_of_the_data(rows, epsilon, scope):
         assert (released.to_numpy() <= upper).all()
 
 
+GROUPS = Domain((*DOMAIN.columns, Column("g", "category", categories=("most", "some", "two", "none"))))
+
+
+def grouped(rows: int, **scope: Any) -> Any:
+    """A table with a large group, one of a tenth of the records, one of two records and one of none."""
+    sizes = [rows - rows // 10 - 2, rows // 10, 2]
+    frame = table(rows).assign(g=np.repeat(["most", "some", "two"], sizes))
+    return frame, pdprivacy.protect(frame, GROUPS, epsilon=10**9, **scope)
+
+
+@pytest.mark.full(keep=2)
+@pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}], ids=["add_remove", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+@pytest.mark.parametrize("rows", [200, 2000, 20_000])
+def test_intervals_by_group_hold_the_quantile_of_each_group(rows, epsilon, scope):
+    """Of every group with a record, also of two; 200 releases, as above."""
+    frame, private = grouped(rows, **scope)
+    releases, groups = 200, private.dp.groupby("g")
+    options = {"releases": releases, "interval": True, "rng": 6}
+    exact = frame.groupby("g")[NAMES]
+    for released, truth in (
+        (groups.median(NAMES, epsilon=4 * releases * epsilon, **options), exact.median()),
+        (groups.quantile(NAMES, 0.9, epsilon=4 * releases * epsilon, **options), exact.quantile(0.9)),
+        (groups.min(NAMES, epsilon=4 * releases * epsilon, **options), exact.min()),
+        (groups.max(NAMES, epsilon=4 * releases * epsilon, **options), exact.max()),
+    ):
+        ends = released.dp.interval()
+        lower, upper = (ends[side].to_numpy().reshape(4, releases, len(NAMES)) for side in ("lower", "upper"))
+        assert (lower <= upper).all()
+        for number, group in enumerate(["most", "some", "two"]):
+            inside = (lower[number] <= truth.loc[group].to_numpy()) & (
+                truth.loc[group].to_numpy() <= upper[number]
+            )
+            for hits in inside.sum(axis=0):
+                assert accepts_share(hits, releases, 0.95, "less")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 15, 3000])
+def test_an_extreme_has_one_selected_end_and_one_bound(rows):
+    """Also where there are fewer records than the rank at which the number is sought."""
+    private, releases = protected(rows), 60
+    for verb, truth in (("min", table(rows).min()), ("max", table(rows).max())):
+        released = getattr(private.dp, verb)(epsilon=4 * releases, releases=releases, interval=True, rng=5)
+        ends = released.dp.interval()
+        for name in NAMES:
+            lower, upper = (ends[side].loc[name].to_numpy() for side in ("lower", "upper"))
+            bound = DOMAIN[name].lower if verb == "min" else DOMAIN[name].upper
+            assert ((lower if verb == "min" else upper) == bound).all()
+            assert accepts_share(
+                ((lower <= truth[name]) & (truth[name] <= upper)).sum(), releases, 0.95, "less"
+            )
+            assert ((lower <= released.loc[name]) & (released.loc[name] <= upper)).all()
+    if rows == 3000:  # ln(10**9 / 0.05) < 24 ranks beyond, at scale 2 / 0.5, and as many farther at most
+        upper = private.dp.min("whole", epsilon=1, interval=True, rng=1).dp.interval()["upper"].item()
+        assert (table(rows)["whole"] < upper).sum() <= 2 * 4 * 24
+
+
+def test_extremes_among_quantiles_have_intervals_too():
+    released = protected(400).dp.quantile("whole", [0, 0.5, 1], epsilon=9, interval=True, rng=2)
+    ends = released.dp.interval()
+    assert ends["lower"].loc[0].item() == 0
+    assert ends["upper"].loc[1].item() == 120
+    assert (ends["lower"].to_numpy() <= released.to_numpy()).all()
+    assert (released.to_numpy() <= ends["upper"].to_numpy()).all()
+    split = released.dp.metadata.split
+    assert sum(split.values()) == pytest.approx(1)
+    assert split["whole, q=0.0"] == split["whole, q=0.0, upper end"] == pytest.approx(1 / 6)
+    assert split["whole, q=0.5, lower end"] == pytest.approx(1 / 9)
+    extreme = protected(400).dp.min("whole", epsilon=1, interval=True)
+    assert "returns an interval for the minimum of these data" in repr(extreme.dp)
+
+
 def test_intervals_shrink_with_more_records_and_are_the_whole_range_of_few():
     private = protected(20_000)
     ends = private.dp.median(["whole", "skewed"], epsilon=6, interval=True, rng=1).dp.interval()
@@ -103,6 +177,25 @@ def test_the_loss_is_that_of_the_parts(scope, releases):
     assert [*split.values()] == pytest.approx([1 / 3] * 3)
 
 
+@pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}])
+@pytest.mark.parametrize("verb", ["quantile", "min", "max"])
+def test_the_loss_by_group_is_that_of_the_parts(verb, scope):
+    """The score of each part moves in one group, or in two where a replaced record changes its group."""
+    facts = protection.find(grouped(50, **scope)[1])
+    groups = DeclaredGroups(facts, (facts.domain["g"],))
+    release = getattr(by_group, verb)(groups, ["whole", "few"], epsilon=Fraction(6, 5), interval=True)
+    ends = 3 if verb == "quantile" else 2
+    price = release.task.price(release.task.cost)
+    assert [mechanism.loss.epsilon for mechanism in price.mechanisms] == [
+        Fraction(6, 5) / 2 / ends
+    ] * 2 * ends
+    assert sum(event.loss.epsilon * count for event, count in price.events) == Fraction(6, 5)
+    for choice, mechanism in zip(release.task.choices, price.mechanisms, strict=True):
+        moved = (Fraction(1, 2) if verb == "quantile" else 1) * (2 if scope else 1)
+        assert choice.sensitivity == moved
+        assert mechanism.scale == pytest.approx(2 * float(moved / mechanism.epsilon))
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7, 400])
 def test_other_engines_select_the_same_ends(rows):
     polars = pytest.importorskip("polars")
@@ -110,7 +203,7 @@ def test_other_engines_select_the_same_ends(rows):
     lazy = polars.DataFrame({name: frame[name].to_numpy() for name in frame}).lazy()
     ends = [
         pdprivacy.protect(data, DOMAIN, epsilon=9)
-        .dp.quantile(NAMES, [0.1, 0.5], epsilon=8, interval=True, rng=3)
+        .dp.quantile(NAMES, [0, 0.1, 0.5], epsilon=8, interval=True, rng=3)
         .dp.interval()
         for data in (frame, lazy)
     ]
@@ -145,7 +238,6 @@ def test_shapes_dates_and_files(tmp_path):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda dp: dp.quantile("whole", [0, 0.5], epsilon=1, interval=True),
         lambda dp: dp.quantile("whole", 0.5, epsilon=1, weights="few", interval=True),
         lambda dp: dp.median("whole", epsilon=1, interval="yes"),
     ],

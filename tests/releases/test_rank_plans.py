@@ -122,7 +122,7 @@ def test_plans_by_group_and_with_weights():
         (lambda plan: plan.median("x", epsilon=1, level=1), ParameterError, "'level'"),
         (lambda plan: plan.median("x", epsilon=1, rows=0), ParameterError, "'rows'"),
         (lambda plan: plan.median("x", epsilon=1, rng=1), ArgumentError, "'rng'"),
-        (lambda plan: plan.median("x", plus_minus=1), ArgumentError, "'plus_minus'"),
+        (lambda plan: plan.median("x", plus_minus=1), ParameterError, "'plus_minus'"),
         (lambda plan: plan.median("x", epsilon=1).dp.plot(), NoPictureError, "no picture"),
         (lambda plan: plan.mode("g", epsilon=1), UnknownNameError, "'mode'"),
     ],
@@ -130,3 +130,10 @@ def test_plans_by_group_and_with_weights():
 def test_a_wrong_plan_of_ranks_is_refused(call, error, says):
     with pytest.raises(error, match=says):
         call(protected().dp.plan)
+
+
+def test_a_margin_in_value_is_refused_with_the_reason():
+    plan = protected().dp.plan
+    for verb, call in (("median", plan.median), ("min", plan.groupby("g").min)):
+        with pytest.raises(ParameterError, match=rf"known in ranks alone(.|\n)*{verb}\(.*ranks=20\)"):
+            call("x", plus_minus=3)

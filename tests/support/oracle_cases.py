@@ -180,6 +180,12 @@ WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile of integers": spec(verb, "quantile", "n", 0.9, weights="m"),
     "weighted median": spec(verb, "median", "x", weights="m"),
 }
+INTERVALS_OF_RANKS: dict[str, Spec] = {
+    "interval of quantiles": spec(verb, "quantile", ["x", "n"], [0, 0.25, 1], interval=True),
+    "interval of a minimum": spec(verb, "min", "m", interval=True),
+    "groupby median, interval": spec(grouped, ["k", "e"], "median", ["y", "n"], interval=True),
+    "groupby max, interval": spec(grouped, "g", "max", "x", interval=True),
+}
 DATES: dict[str, Call] = {
     "mean of dates": verb("mean", ["when", "day"]),
     "mean of dates, truncated": verb("mean", "when", bounding="truncated"),
@@ -598,6 +604,7 @@ def _cases() -> Iterator[Case]:
     yield from _releases("groups", GROUPS, NOISE)
     yield from _particular("groups", GROUPS)
     yield from _releases("selections", SELECTIONS, CHOICES)
+    yield from _releases("selections", INTERVALS_OF_RANKS, {"two releases": {"releases": 2}})
     yield from _releases("clusterings", CLUSTERINGS, {})
     yield from _releases("weighted", WEIGHTED, NOISE)
     yield from _releases("weighted", WEIGHTED_SELECTIONS, {"two releases": {"releases": 2}})

@@ -113,6 +113,7 @@ def _specs() -> dict[str, Callable[[Any], Any]]:
         (cases.CLUSTERINGS, {}),
         (cases.WEIGHTED, {**cases.NOISE, **cases.PARTICULAR}),
         (cases.WEIGHTED_SELECTIONS, {"two releases": {"releases": 2}}),
+        (cases.INTERVALS_OF_RANKS, {"two releases": {"releases": 2}}),
     ]
     for verbs, noises in families:
         for name, (make, args, words) in verbs.items():

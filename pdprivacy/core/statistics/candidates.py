@@ -21,8 +21,8 @@ from pdprivacy.types import Integers
 
 End: TypeAlias = Literal["lower", "upper"]
 Side: TypeAlias = Literal["below", "above"]
-MISSES = 0.025
-"""The probability that an end of an interval is on the wrong side of the quantile."""
+MISSES = 0.05
+"""The probability that an interval misses the quantile, which its two ends share."""
 
 
 MOST_PARTS = 10**6
@@ -169,11 +169,12 @@ class Quantile:
     With ``end`` "lower", T is `rank`, a fixed number. With "upper", T is n - `rank`, the same rank counted
     from the other end. The sensitivity is that of `sensitivity.extreme`.
 
-    With ``side`` "below", the lower end of an interval for the quantile is selected: T is q n minus `margin`,
-    a fixed number, and the lowest step has all ranks below the records, so that its score is
-    -max(T - R, 0). All steps above the quantile have scores of at most minus `margin`, and some
-    step has a score of 0, however few the records are. With "above", the same from the other end. Each score
-    moves no further than that of the quantile, because the margin is fixed.
+    With ``side`` "below", the lower end of an interval for the quantile is selected, and ``end`` is None: T
+    is q n minus `margin`, a fixed number, and the lowest step has all ranks below the records, so that its
+    score is -max(T - R, 0). All steps above the quantile have scores of at most minus `margin`, and some step
+    has a score of 0, however few the records are. With "above", the same from the other end. Each score moves
+    no further than that of the quantile, because the margin is fixed. A ``q`` of 0 or 1 is that of a minimum,
+    whose interval ends "above", or of a maximum, whose interval ends "below".
 
     With ``weights``, L, R, n and T are sums of weights in grid steps; ``end`` is None and there are no
     ``keys``.
@@ -279,8 +280,9 @@ class Quantile:
     def margin(self, scale: float) -> int:
         """Return how many ranks an end of an interval is sought beyond the quantile.
 
-        The steps on the wrong side of the quantile weigh at most `MISSES` of one step of the right rank. One
-        rank more covers quantiles that are interpolated between two records.
+        The steps on the wrong side of the quantile weigh at most half of `MISSES` of one step of the right
+        rank; those above a maximum or below a minimum all of it, because the other end is a bound. One rank
+        more covers quantiles that are interpolated between two records.
         """
         return math.ceil(min(self._misses(scale), FARTHEST)) + 1
 
@@ -289,7 +291,8 @@ class Quantile:
         return self._misses(scale) > FARTHEST
 
     def _misses(self, scale: float) -> float:
-        return math.log(self.candidates / MISSES) * scale
+        ends = 1 if self.q in (0, 1) else 2
+        return math.log(ends * self.candidates / MISSES) * scale
 
     def target(self, rows: int, scale: float) -> int:
         """Return the target T, in units of 1 / parts of a record."""

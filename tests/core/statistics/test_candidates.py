@@ -82,6 +82,7 @@ def score_table(choice: Quantile) -> Callable[[tuple[Any, ...]], Any]:
 
 QUANTILES = [(q, None) for q in SHARES] + [(Fraction(0), "lower"), (ONE, "upper")]
 ENDS = [(SHARES[0], "below"), (SHARES[0], "above"), (SHARES[1], "below"), (SHARES[2], "above")]
+ENDS += [(Fraction(0), "above"), (ONE, "below")]  # of a minimum and a maximum
 CHOICES = [*QUANTILES, *ENDS]
 
 
