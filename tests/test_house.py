@@ -442,6 +442,7 @@ TOPICS = {
     "frames": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
     "releases": {"bounding", "describe", "joint_constraints", "quantile_intervals", "spending"},
+    "risk": {"derived_columns"},
     "show": {"dates_shown"},
 }
 """Names of test files beside those of modules, by folder: topics that cross modules."""

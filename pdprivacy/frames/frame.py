@@ -19,7 +19,7 @@ from pdprivacy.checks import has_hash
 from pdprivacy.core import rows as steps
 from pdprivacy.core.gate.contents import Protected, Step
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
-from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.domain import Column, Domain, Role
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.frames.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
@@ -574,8 +574,27 @@ def with_step(protected: Protected, transform: Transform) -> Protected:
 def _facts_after(protected: Protected, transform: Transform, condition: str | None = None) -> Protected:
     """The facts after a transform, with the records before it."""
     scope = protected.scope if transform.keep is None else protected.scope.of_subset()
-    step = Step(transform.text, condition=condition, made=frozenset(transform.columns))
+    step = Step(
+        transform.text,
+        condition=condition,
+        made=frozenset(transform.columns),
+        decided_by=_deciding(protected, transform, condition),
+    )
     return replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
+
+
+def _deciding(
+    protected: Protected, transform: Transform, condition: str | None
+) -> tuple[tuple[Hashable, Role | None], ...]:
+    """Return the name and the role of each column that decides which records stay.
+
+    A null as it was declared says nothing of a value; one that a row step made does.
+    """
+    if transform.keep is None:
+        return ()
+    made = frozenset[Hashable]().union(*(step.made for step in protected.lineage))
+    names = [name for name in transform.reads if condition is not None or name in made]
+    return tuple([(name, protected.domain[name].role) for name in names])
 
 
 def _selected_records(facts: Protected, mask: Mask) -> Protected:
@@ -636,6 +655,7 @@ def divide(
         budget = purse()
         budget.bind(protected.unit)
         condition = f"{name} is {label!r}"
+        step = Step(condition, condition=condition, decided_by=((column.name, column.role),))
         groups[label] = ProtectedFrame(
             replace(
                 protected,
@@ -644,7 +664,7 @@ def divide(
                 scope=protected.scope.of_subset(),
                 budget=budget,
                 secret=None,  # paid for as a whole
-                lineage=(*protected.lineage, Step(condition, condition=condition)),
+                lineage=(*protected.lineage, step),
             )
         )
     return groups

@@ -89,7 +89,8 @@ def count(
     call = Call.of("count", epsilon, noise, chosen)
     statistic = Rows(chosen, weights_of(chosen, split) if chosen else (), protected.scope)
     index = name_index(chosen) if chosen else pd.Index(["rows"])
-    return release_of(protected, call, statistic, AnswerLabels(index), whole_counts)
+    risk_of = CountRisk.of(protected, call, (), statistic, ())
+    return release_of(protected, call, statistic, AnswerLabels(index), whole_counts, risk=risk_of)
 
 
 def _weight_of_all(
@@ -103,7 +104,8 @@ def _weight_of_all(
         )
     call = Call.of("count", epsilon, noise_of_cells(noise, weight), weights=weight)
     statistic = Sums((weight_of(weight, "count"),), (Fraction(1),), protected.scope)
-    return release_of(protected, call, statistic, AnswerLabels(pd.Index(["rows"])), whole_counts)
+    risk_of, index = CountRisk.of(protected, call, (), statistic, ()), pd.Index(["rows"])
+    return release_of(protected, call, statistic, AnswerLabels(index), whole_counts, risk=risk_of)
 
 
 @with_noise_keywords("geometric")
@@ -262,13 +264,16 @@ def histogram(
         call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
         cells = cells_of(protected.scope, chosen, "histogram", weight)
         periods = AnswerLabels(cell_index(chosen, "histogram"), name="count")
-        return release_of(protected, call, cells, periods, whole_counts)
+        risk_of = CountRisk.of(protected, call, chosen, cells)
+        return release_of(protected, call, cells, periods, whole_counts, risk=risk_of)
     edges = _edges(chosen[0], bins)
     call = Call.of("histogram", epsilon, noise_of_cells(noise, weight), chosen, weights=weight)
-    binned = Column(chosen[0].name, "float", chosen[0].nullable, edges[0], edges[-1], bins=edges)
+    ends, role = (edges[0], edges[-1]), chosen[0].role
+    binned = Column(chosen[0].name, "float", chosen[0].nullable, *ends, bins=edges, role=role)
     index = cell_index([binned], "histogram")
     statistic = cells_of(protected.scope, chosen, "histogram", weight, edges)
-    return release_of(protected, call, statistic, AnswerLabels(index, name="count"), whole_counts)
+    risk_of, labels = CountRisk.of(protected, call, [binned], statistic), AnswerLabels(index, name="count")
+    return release_of(protected, call, statistic, labels, whole_counts, risk=risk_of)
 
 
 def _edges(column: Column, bins: int | Sequence[float] | None) -> tuple[float, ...]:

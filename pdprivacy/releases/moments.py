@@ -47,6 +47,7 @@ from pdprivacy.core.statistics import (
     weight_of,
 )
 from pdprivacy.core.statistics.interface import PRODUCT_BITS, Quantity
+from pdprivacy.core.statistics.sums import Layout
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError, got
 from pdprivacy.hints.examples import EXAMPLES, Example
@@ -195,7 +196,8 @@ def proportion(
     call = Call.of("proportion", epsilon, noise, chosen, weights=weight)
     index = pd.Index([value], name=chosen[0].name, tupleize_cols=False)
     statistic = _moments(protected, "mean", quantities, (Fraction(1),), call)
-    return release_of(protected, call, statistic, AnswerLabels(index))
+    risk_of = risk_of_groups(protected, call, statistic)
+    return release_of(protected, call, statistic, AnswerLabels(index), risk=risk_of)
 
 
 @with_noise_keywords("laplace")
@@ -524,16 +526,31 @@ def pivot_table(
 
 
 def risk_of_groups(protected: Protected, call: Call, statistic: Statistic) -> RiskOf | None:
-    """Return the disclosure risk of the counts that statistics per group release; None without counts."""
-    if not isinstance(statistic, Moments):
-        return None
-    layout = statistic.layout
-    counts = [layout.places[column, "count"] for column, kind in layout.numbers if kind == "count"]
-    if not counts:
-        return None
-    from pdprivacy.risk.released_risk import CountRisk
+    """Return the disclosure risk of the counts of each group, which means and deviations need, too.
 
-    return CountRisk.of(protected, call, call.by, statistic, counts)
+    It is None if no sensitive column informs the cells, or no other column does.
+    """
+    roles = {column.role for column in (*call.by, *call.columns)} | {*protected.decided_by.values()}
+    if "sensitive" not in roles:
+        return None
+    from pdprivacy.risk import released_risk
+
+    layout = statistic.layout if isinstance(statistic, Moments) else None
+    shares = [column for at, column in enumerate(call.columns) if _is_share(column, at, call, layout)]
+    if shares:
+        reason, columns = released_risk.SHARES, (*call.by, *shares)
+        return released_risk.CountRisk.of(protected, call, columns, statistic, (), reason)
+    counts = [] if layout is None else [at for (_, piece), at in layout.places.items() if piece == "count"]
+    reason = "" if counts else released_risk.NO_COUNTS
+    return released_risk.CountRisk.of(protected, call, call.by, statistic, counts, reason)
+
+
+def _is_share(column: Column, position: int, call: Call, layout: Layout | None) -> bool:
+    """Return whether the statistics of a column are shares of records with a sensitive label."""
+    if column.role != "sensitive" or call.statistic == "proportion":
+        return column.role == "sensitive"
+    counted = layout is not None and {kind for at, kind in layout.numbers if at == position} == {"count"}
+    return not counted and (column.kind == "boolean" or (column.lower, column.upper) == (0, 1))
 
 
 def _top_index(heads: Sequence[pd.Index[Any]], keys: Sequence[Column]) -> pd.Index[Any]:

@@ -39,6 +39,15 @@ MOST_WORK = 10**9
 LITTLE_WORK, WORK_BY_CELL = 6 * 10**7, 200
 """Multiply-adds spent on the risk of other counts: about 50 ms, and for each cell as long as its release."""
 
+DECIDED = "A condition on a sensitive column chose the records, and the table does not count all others."
+"""Why a count of such records has no estimate."""
+
+SHARES = "Shares do not show how many records have each label."
+"""Why a share of the records with a label has no estimate."""
+
+NO_COUNTS = "The release holds no counts of the cells."
+"""Why other statistics by group have no estimate."""
+
 MOST_RECORDS = 10**10
 """The largest number of records whose risk is estimated; a table of people has no more."""
 
@@ -69,6 +78,7 @@ class CountRisk:
     ``sensitive``: the places of the sensitive columns with several labels. All other columns divide the
     cells, whether they are quasi-identifiers or have no role. ``parts``: the places of the noisy parts that
     are such counts; the largest risk of them counts. ``most_work``: multiply-adds that may be spent.
+    ``reason``: why there is no estimate for such a release; empty if there is one.
     """
 
     facts: Protected
@@ -78,6 +88,7 @@ class CountRisk:
     statistic: Statistic
     parts: tuple[int, ...]
     most_work: int
+    reason: str = ""
 
     @classmethod
     def of(
@@ -87,19 +98,27 @@ class CountRisk:
         columns: Sequence[Column],
         statistic: Statistic,
         parts: Sequence[int] = (0,),
+        reason: str = "",
     ) -> CountRisk | None:
-        """Return the risk of counts by these columns; None without a quasi-identifier or sensitive column."""
-        roles = {column.role for column in columns}
-        if not parts or not {"quasi_identifier", "sensitive"} <= roles:
+        """Return the risk of counts by these columns.
+
+        It is None if no sensitive column informs the cells, or no other column does: by its labels or by a
+        condition that the records meet.
+        """
+        roles = {*(column.role for column in columns), *facts.decided_by.values()}
+        if "sensitive" not in roles or len(roles) == 1:
             return None
+        if "sensitive" in facts.decided_by.values():
+            reason = DECIDED
+        if reason:
+            return cls(facts, call, tuple(columns), (), statistic, (), 0, reason)
         sizes = [column.cells(call.statistic) for column in columns]
         several = [
             axis
             for axis, (column, size) in enumerate(zip(columns, sizes, strict=True))
             if column.role == "sensitive" and size > 1
         ]
-        plain = call.statistic == "crosstab" and roles == {"quasi_identifier", "sensitive"}
-        plain = plain and len(several) == 1
+        plain = call.statistic == "crosstab" and len(several) == 1
         most = MOST_WORK if plain else LITTLE_WORK + WORK_BY_CELL * math.prod(sizes)
         return cls(facts, call, tuple(columns), tuple(several), statistic, tuple(dict.fromkeys(parts)), most)
 
@@ -119,7 +138,8 @@ class CountRisk:
         by_cells, by_records = estimate
         names, (own, so_far) = [str(column.name) for column in self.columns], by_records.max(axis=0)
         record |= {"by_cells": float(by_cells[:, 0].max()), "by_records": float(own)}
-        record["by"] = [name for axis, name in enumerate(names) if axis not in self.sensitive]
+        known = [name for axis, name in enumerate(names) if axis not in self.sensitive]
+        record["by"] = [*dict.fromkeys([*known, *map(str, self.facts.decided_by)])]
         learned = [names[axis] for axis in self.sensitive]
         record["by_column"] = dict(zip(learned, by_records[:, 0].tolist(), strict=True))
         reached = None if entry is None else float(min(so_far, 1.0))
@@ -131,6 +151,8 @@ class CountRisk:
             return "In a sample chance hides who is in it, which the estimate ignores."
         if self.call.weights is not None:
             return "Sums of weights do not show how many records a cell holds."
+        if self.reason:
+            return self.reason
         if not self.sensitive:
             return "Each sensitive column is declared with one label, which is public."
         in_tree = isinstance(self.statistic, TreeCells)

@@ -27,7 +27,7 @@ from pdprivacy.core.mechanisms.support import Bounds
 from pdprivacy.core.privacy import Approx, Confidential, Pure, Rational, positive, rational
 from pdprivacy.core.statistics import CellCounts
 from pdprivacy.declaration.domain import Column
-from pdprivacy.errors import ParameterError
+from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.risk.compositions import readings
 from pdprivacy.risk.disclosure import FittedRisk, RiskMeasure
 from pdprivacy.risk.likelihood import checked_alpha
@@ -499,7 +499,7 @@ def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple
             for column in protected.domain.columns
             if column.role == role
             and declared(protected, column.name)
-            and (role != "sensitive" or column.cells(method) > 1)  # a single label is public
+            and (role != "sensitive" or _has_labels(protected, column, method))
         ]
         if not chosen:
             raise ParameterError(
@@ -514,6 +514,19 @@ def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple
             f"{name}={list(labels)!r}." if typed else None,
         )
     return columns_of(protected, labels, method)
+
+
+def _has_labels(protected: Protected, column: Column, method: str) -> bool:
+    """Return whether a sensitive column has several labels; a single one is public.
+
+    A column that a row step made, as the logarithm of incomes, may be declared without labels.
+    """
+    try:
+        return column.cells(method) > 1
+    except DeclarationError:
+        if any(column.name in step.made for step in protected.lineage):
+            return False
+        raise
 
 
 def by_label(joint: Integers) -> list[Integers]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.domain import Column, Domain, Role
 from pdprivacy.errors import InvalidDataError, ParameterError, UnstableStepError, got
 from pdprivacy.hints.examples import Example
 from pdprivacy.types import Integers
@@ -38,7 +38,8 @@ class Step:
 
     ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
     records are a secret part, which `law` says. ``condition``: what the records left meet. ``made``: the
-    columns whose cells are new or replaced.
+    columns whose cells are new or replaced. ``decided_by``: the name and the role of each column that the
+    condition reads.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Step:
     condition: str | None = None
     law: str | None = None
     made: frozenset[Hashable] = frozenset()
+    decided_by: tuple[tuple[Hashable, Role | None], ...] = ()
 
 
 class _ColumnsByName:
@@ -196,6 +198,12 @@ class Protected:
     def filters(self) -> tuple[str, ...]:
         """The conditions that the records meet."""
         return tuple(step.condition for step in self.lineage if step.condition is not None)
+
+    @cached_property
+    def decided_by(self) -> dict[Hashable, Role | None]:
+        """The role of each column that decided which records these are; sensitive if it ever was."""
+        pairs = [pair for step in self.lineage for pair in step.decided_by]
+        return dict(sorted(pairs, key=lambda pair: pair[1] == "sensitive"))
 
     @cached_property
     def steps(self) -> tuple[str, ...]:

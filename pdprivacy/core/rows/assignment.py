@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from pdprivacy.checks import pair, plain
 from pdprivacy.core.rows.nodes import NUMERIC, Node, clipped
 from pdprivacy.core.rows.reader import ARITHMETIC_SHAPE, ExpressionReader, Syntax, read_syntax
 from pdprivacy.core.rows.steps import Transform, own
-from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.domain import Column, Domain, Role
 from pdprivacy.errors import ParameterError, QueryError, got, kind
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.types import settle
@@ -55,6 +55,10 @@ def assign(
     Results of whole numbers are whole, except by ``/``, if the bounds show that all of them fit 64 bits; else
     the column is one of floats. An undefined result (0 / 0) is null.
 
+    A column that is computed from a sensitive one is sensitive, because it tells something of it. One that
+    takes the place of a quasi-identifier, and is computed from quasi-identifiers, is a quasi-identifier. Any
+    other new column has no role.
+
     Parameters
     ----------
     expressions : new column name to expression.
@@ -95,7 +99,8 @@ def assign(
             if not isinstance(syntax, Syntax):
                 syntax = read_syntax(syntax, subject, ARITHMETIC_SHAPE)
             reader = ExpressionReader(syntax, known, subject)
-            node = _new_column(reader.node(syntax.node), name, limits.get(name))
+            result = reader.node(syntax.node)
+            node = _new_column(result, name, limits.get(name), _role_of(known, name, reader.columns))
         except RecursionError:
             raise QueryError(f"the {subject} is nested too deeply.") from None
         if isinstance(expression, Syntax) and (
@@ -172,10 +177,23 @@ def _checked_bounds(expressions: Mapping[str, str | Syntax], bounds: Any) -> dic
     return {name: pair(ends, f"bounds[{name!r}]", example) for name, ends in bounds.items()}
 
 
-def _new_column(node: Node, name: str, ends: tuple[Any, Any] | None) -> Node:
-    """The node as a new column, within public bounds."""
+def _role_of(known: _ReadableColumns, name: str, sources: Iterable[Hashable]) -> Role | None:
+    """Return the role of a new column: "sensitive" if a column that it is computed from is.
+
+    A quasi-identifier that takes the place of another one stays one. Any other new column has no role, and
+    divides the cells of a table like a quasi-identifier.
+    """
+    roles = {known[source].role for source in sources}
+    if "sensitive" in roles:
+        return "sensitive"
+    replaces = name in known and known[name].role == "quasi_identifier"
+    return "quasi_identifier" if replaces and "quasi_identifier" in roles else None
+
+
+def _new_column(node: Node, name: str, ends: tuple[Any, Any] | None, role: Role | None) -> Node:
+    """The node as a new column with this role, within public bounds."""
     column = node.column
-    node = replace(node, column=replace(column, name=name, role=None), declared=False)
+    node = replace(node, column=replace(column, name=name, role=role), declared=False)
     if ends is not None:
         if column.kind not in NUMERIC:
             raise ParameterError(f"'bounds' of {name!r} are for numbers (it is of kind {column.kind!r}).")

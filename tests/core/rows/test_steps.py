@@ -507,7 +507,7 @@ def test_dropna_declares_no_nulls_where_none_are_left():
     assert transform.dropna(DOMAIN, ["wild", "age"], how="all").keep is None
 
 
-def test_assign_declares_the_kind_and_no_role():
+def test_assign_declares_the_kind_and_the_role():
     step = transform.assign(
         DOMAIN,
         {
@@ -531,7 +531,8 @@ def test_assign_declares_the_kind_and_no_role():
         "one": "integer",
     }
     assert {name for name, declared in columns.items() if not declared.nullable} == {"one"}
-    assert all(declared.role is None for declared in columns.values())
+    roles = {name: declared.role for name, declared in columns.items()}
+    assert roles == {name: None if name in ("large", "one") else "sensitive" for name in columns}
     assert columns["again"].bins == DOMAIN["age"].bins
     assert columns["never"].categories == (False,)
     assert columns["old"].categories == (False, True)
