@@ -3,7 +3,7 @@
 For each sensitive column the counts are read for this column alone, in two ways: a cell discloses a label if
 no count of another label is positive, or if the counts, summed over the other sensitive columns, are positive
 for one label only. The risk of the column is the larger of the two, and the risk of the table is that of the
-column with the largest.
+column with the largest. It is the mean over plausible tables of exact counts (`plausible_counts`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pdprivacy.postprocess import hierarchy
 from pdprivacy.risk.compositions import HasCdf, readings
 from pdprivacy.risk.joint_counts import JointCells
 from pdprivacy.risk.noise_sums import NoiseSum
+from pdprivacy.risk.plausible_counts import plausible
 from pdprivacy.types import Floats, Integers
 
 MOST_WORK = 10**9
@@ -221,15 +222,17 @@ class CountRisk:
         are the same then.
         """
         combinations = rows.shape[2]
-        by_count = [noise.of_count for noise in noises]
+        by_count, released = [noise.of_count for noise in noises], noises[0]
+        counts = released.plausible(rows, 1)
         if combinations == 1:
-            yield ReadCounts(risk.Cells._of_checked(_records(rows[:, :, 0])), by_count)
+            yield ReadCounts(risk.Cells._of_checked(counts[:, :, 0]), by_count)
             return
-        yield ReadCounts(JointCells.of_checked(_records(rows)), by_count)
-        sums = _records(rows.sum(axis=2))
+        yield ReadCounts(JointCells.of_checked(counts), by_count)
         # with linear constraints, the metadata hold the noisy counts, too
         noisy = self.call.request.bounding is None and self.call.constraint in (None, LINEAR)
-        if noisy and sums.any():
+        sums = rows.sum(axis=2)
+        if noisy and np.rint(sums).max() > 0:
+            sums = released.plausible(sums, combinations)
             by_sum = [noise.of_sum(combinations) for noise in noises]
             yield ReadCounts(risk.Cells._of_checked(sums), by_sum)
 
@@ -256,6 +259,19 @@ class CountNoise:
             return self.of_sum(1)
         return released_by(self.mechanism, self.part, self.bounding)
 
+    def plausible(self, counts: Floats, terms: int) -> Integers:
+        """Return plausible numbers of records (more cells, ...) behind sums of counts (cells, ...)."""
+        if self.share is None:
+            noise: Any = self.mechanism if terms * self.copies == 1 else self.of_sum(terms)
+            std = self.mechanism.std * math.sqrt(terms / self.copies)
+        else:
+            std = self.mechanism.std * math.sqrt(terms * self.share)
+            noise = GeneralizedNormal.gaussian(std)
+        cdf = noise.distribution.cdf if hasattr(noise, "distribution") else noise.cdf
+        return plausible(counts, std, cdf, nonnegative=self.bounding is not None).reshape(
+            -1, *counts.shape[1:]
+        )
+
     def of_sum(self, terms: int) -> NoiseSum:
         """Return the noise of a sum of counts."""
         return NoiseSum(self.mechanism, terms * self.copies, self.copies)
@@ -273,11 +289,6 @@ def leaf_share(statistic: TreeCells) -> float:
     nodes[0] += 1
     leaves = hierarchy(tree, nodes, None if tree.root else round(float(level.sum())))
     return float(leaves[0] - level[0])
-
-
-def _records(counts: Floats) -> Integers:
-    """Return noisy counts as numbers of records."""
-    return np.clip(np.rint(counts), 0, None).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

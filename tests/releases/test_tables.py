@@ -16,6 +16,8 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.errors import ParameterError
+from pdprivacy.mechanism import Geometric, Laplace
+from pdprivacy.risk.plausible_counts import plausible
 from tests.support.every_dtype import DOMAIN, LABELLED, VALID, cells_of, named, protected
 from tests.support.surveys import SURVEY, SURVEYED
 
@@ -180,8 +182,9 @@ def test_the_risk_that_is_published_follows_from_the_released_counts(mechanism, 
     empty = {"laplace": laplace_empty, "geometric": geometric_empty}[mechanism](1.0, moved)
     for seed in range(4):
         released = private.dp.crosstab("q", "s", epsilon=1, mechanism=mechanism, rng=seed)
-        rounded = [[max(round(count), 0) for count in row] for row in released.to_numpy().tolist()]
-        filled = [counts for counts in rounded if sum(counts)]
+        noise = {"laplace": Laplace, "geometric": Geometric}[mechanism](epsilon=1, sensitivity=moved)
+        drawn = plausible(released.to_numpy(), noise.std, noise.cdf).reshape(-1, released.shape[1])
+        filled = [counts for counts in drawn.tolist() if sum(counts)]
         risks = [expected_risk(counts, empty) for counts in filled]
         sizes = [sum(counts) for counts in filled]
         stored = released.attrs["dp"]["dr_ha"]

@@ -26,6 +26,7 @@ from pdprivacy.errors import (
     TableTooLargeError,
 )
 from pdprivacy.frames import find
+from pdprivacy.risk.plausible_counts import plausible
 from pdprivacy.risk.table_utility import total_variation
 from pdprivacy.text.numbers import percent
 from tests.support.cases import each
@@ -911,10 +912,10 @@ def test_pictures_are_of_these_frames_alone(private):
 # ---------------------------------------------------------------- the risk that a budget has reached
 
 
-def again(table, noise) -> float:
-    """The expected risk of released counts, by their records."""
-    counts = np.maximum(np.rint(table.to_numpy()), 0).astype(int)
-    return risk.dr_ha(risk.Cells.of(counts), noise, "expected", "records")
+def again(table, noise, own, bounding=None) -> float:
+    """The expected risk of counts that were released with the noise ``own``, by their records."""
+    counts = plausible(table.to_numpy(), own.std, own.cdf, nonnegative=bounding is not None)
+    return risk.dr_ha(risk.Cells.of(counts.reshape(-1, table.shape[1])), noise, "expected", "records")
 
 
 def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
@@ -929,10 +930,10 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     third = private.dp.crosstab("sex", "ill", epsilon=1, delta=1e-3, mechanism="gaussian", rng=3)
     fourth = private.dp.crosstab(["age", "town", "sex"], "job", epsilon=9, bounding="clamp", rng=4)
     own = [
-        again(first, Geometric("3/2")),
-        again(second, Laplace(4, 1)),
-        again(third, Gaussian(5, 2e-3, 1)),
-        again(fourth, Geometric(14)),
+        again(first, Geometric("3/2"), Geometric(1)),
+        again(second, Laplace(4, 1), Laplace(2, 1)),
+        again(third, Gaussian(5, 2e-3, 1), Gaussian(1, 1e-3, 1)),
+        again(fourth, Geometric(14), Geometric(9), "clamp"),
     ]
     reached = np.maximum.accumulate(own)
     risks = budget.entries["cumulative_dr_ha"]
@@ -940,7 +941,7 @@ def test_the_budget_tells_the_risk_of_released_counts_at_all_that_was_spent():
     order = [0, 0, 0, 1, 2, 3]
     assert risks.tolist()[1:] == pytest.approx([reached[position] for position in order], rel=1e-6)
     assert own[2] < reached[2]  # the third table alone would be lower
-    assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1)))
+    assert first.attrs["dp"]["dr_ha"]["by_records"] == pytest.approx(again(first, Geometric(1), Geometric(1)))
     assert budget.spent == (14.0, 2e-3)
     of_tables = "of records, the largest of all tables so far, each at the total loss by then"
     cumulative = f"{percent(reached[-1])} {of_tables} (cumulative_dr_ha)"
@@ -980,7 +981,7 @@ def test_gaussian_noise_is_that_of_all_delta_spent_too():
     private = protect(epsilon=100, delta=0.1, neighbors="replace_one")
     private.dp.mean("score", epsilon=0.25, delta=1e-2, mechanism="gaussian")
     table = private.dp.crosstab(BY, "ill", epsilon=1, delta=1e-4, mechanism="gaussian", rng=3)
-    expected = again(table, Gaussian("1.25", "0.0101", math.sqrt(2)))
+    expected = again(table, Gaussian("1.25", "0.0101", math.sqrt(2)), Gaussian(1, 1e-4, math.sqrt(2)))
     assert private.dp.budget.entries["cumulative_dr_ha"].tolist()[1] == pytest.approx(expected, rel=1e-6)
 
 
