@@ -243,6 +243,10 @@ class ProtectedMethods:
     def fillna(
         self, value: Any
     ) -> ProtectedFrame: ...
+    def filter(
+        self, items: Labels | None = None, like: str | None = None, regex: str | None = None,
+        axis: Literal[1, 'columns'] | None = None
+    ) -> ProtectedFrame: ...
     def groupby(
         self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
@@ -283,15 +287,15 @@ class ProtectedMethods:
     ) -> dict[tuple[Hashable, ...], pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mean(
@@ -327,15 +331,15 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
@@ -791,8 +795,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -802,8 +806,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
@@ -1089,15 +1093,15 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
@@ -1115,15 +1119,15 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
@@ -1306,24 +1310,24 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class SeriesGroupMethods:
@@ -1522,52 +1526,52 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class GroupPlanMethods:
@@ -1658,23 +1662,22 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, interval: bool | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        epsilon: Levels | None = None, split: Split = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

@@ -104,6 +104,7 @@ CALLS = [
     ("dropna", (), {"subset": ["income"]}),
     ("select", (["age", "region"],), {}),
     ("drop", (), {"columns": ["age"]}),
+    ("filter", (), {"items": ["age"]}),
     ("sample", (), {"frac": 0.5, "rng": 1}),
     ("suppress_outliers", ("age", 0.1, 0.2), {"rng": 1}),
     ("compare_sampling", ("mean", "age"), {"rates": [0.5], "repetitions": 2, "rng": 1}),

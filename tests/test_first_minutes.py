@@ -239,7 +239,7 @@ LABELS = [
     (
         "private.dp.query('age > @limit')",
         QueryError,
-        "put the constant into the text: f'age > {limit}'",
+        "limit = 18",
         'private.dp.query("age >= 3")',
     ),
     (

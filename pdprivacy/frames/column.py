@@ -14,6 +14,7 @@ import pandas as pd
 from pdprivacy.checks import flag, has_hash, items, one_of
 from pdprivacy.core import rows as expressions
 from pdprivacy.core.gate.contents import REFUSED, Protected, refusal
+from pdprivacy.core.rows import branches
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.core.rows.label_mappings import PREDICATES, TEXT_METHODS
 from pdprivacy.core.rows.reader import FUNCTION_SHAPE
@@ -515,6 +516,10 @@ class ProtectedColumn(Opaque):
 
     def __array_function__(self, func: Any, _: Any, args: Any, options: Any) -> Any:
         """Apply a function of NumPy that is a method of the column, such as ``np.round``; refuse others."""
+        if func.__name__ == "where" and len(args) == 3:
+            return self._selected([args[0]], [args[1]], args[2])
+        if func.__name__ == "select":
+            return self._selected(*args, **options)
         name = _FUNCTIONS_OF_NUMPY.get(func.__name__)
         if name is None or not args or args[0] is not self:
             raise self._missing_attribute(func.__name__)
@@ -529,6 +534,74 @@ class ProtectedColumn(Opaque):
         raise ParameterError(
             f"'np.{func.__name__}' of a protected column does not take these arguments.", FUNCTION_SHAPE
         )
+
+    # ---------------------------------------------------------------- one of two values
+
+    def where(
+        self, cond: ProtectedColumn | Callable[[ProtectedColumn], ProtectedColumn], other: Any = None
+    ) -> ProtectedColumn:
+        """Keep the values where a condition is true, as ``Series.where``; ``other`` elsewhere.
+
+        As in pandas, also where the condition is unknown, because a null is compared. The bounds or labels of
+        the result hold those of both, the values only as far as the condition lets them.
+
+        cond : a condition, or a function of this column that returns one.
+        other : a column, an expression or a constant; by default null.
+        """
+        return self._chosen(branches.kept_where, self._applied(cond), self._applied(other))
+
+    def mask(
+        self, cond: ProtectedColumn | Callable[[ProtectedColumn], ProtectedColumn], other: Any = None
+    ) -> ProtectedColumn:
+        """Replace the values where a condition is true or unknown, as ``Series.mask``; see `where`.
+
+        In text, ``x if condition else y`` takes the second value where the condition is unknown.
+        """
+        return self._chosen(branches.kept_unless, self._applied(cond), self._applied(other))
+
+    def case_when(self, caselist: Sequence[tuple[ProtectedColumn, Any]]) -> ProtectedColumn:
+        """Replace the values by that of the first condition that is met, as ``Series.case_when``.
+
+        A condition that is unknown counts as met, as there. Each pair is a condition and a column, an
+        expression or a constant.
+        """
+        if (
+            not isinstance(caselist, list | tuple)
+            or not caselist
+            or not all(isinstance(case, tuple) and len(case) == 2 for case in caselist)
+        ):
+            raise ParameterError(
+                f"'caselist' must be a list of pairs (condition, value) (got {kind(caselist)}).",
+                f"{self._source_text()}.case_when([({self._source_text()}.notna(), VALUE)])",
+            )
+        flat = [self._applied(value) for pair in caselist for value in pair]
+        return self._chosen(
+            lambda default, *nodes: branches.by_cases(
+                list(zip(nodes[::2], nodes[1::2], strict=True)), default
+            ),
+            *flat,
+        )
+
+    def _selected(self, condlist: Any, choicelist: Any, default: Any = 0) -> ProtectedColumn:
+        """``np.select``: the value of the first condition that is true; see `branches`."""
+        if not (isinstance(condlist, list) and isinstance(choicelist, list)):
+            raise ParameterError(
+                f"'np.select' of protected columns takes two lists (got {kind(condlist)} first).",
+                "np.select([CONDITION, ...], [VALUE, ...], VALUE)",
+            )
+        column = self._beside(*condlist, *choicelist, default)
+        conditions, values = (list(map(column._operand, listed)) for listed in (condlist, choicelist))
+        if len(conditions) != len(values):
+            raise ParameterError("'condlist' and 'choicelist' must have the same length.")
+        return column._made(branches.first_true(conditions, values, column._operand(default)))
+
+    def _applied(self, value: Any) -> Any:
+        """The result of a function of this column; any other value as it is."""
+        return value(self) if callable(value) and not isinstance(value, ProtectedColumn) else value
+
+    def _chosen(self, build: Callable[..., ast.expr], *values: Any) -> ProtectedColumn:
+        column = self._beside(*values)
+        return column._made(build(column._node, *map(column._operand, values)))
 
     def map(self, arg: Mapping[Any, Any], na_action: Literal["ignore"] | None = None) -> ProtectedColumn:
         """Replace declared labels by others, as ``Series.map``; labels without a new one become null.

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import functools
 import inspect
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash
+from pdprivacy.checks import has_hash, one_of
 from pdprivacy.core import rows as steps
 from pdprivacy.core.gate.contents import Protected, Step
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
@@ -24,6 +25,7 @@ from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, ki
 from pdprivacy.frames.column import Opaque, ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
 from pdprivacy.frames.use import use_step
+from pdprivacy.frames.variables import with_constants
 from pdprivacy.hints.examples import EXAMPLES, Example, quoted
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.types import Integers, Labels, Mask
@@ -41,8 +43,8 @@ Piped = TypeVar("Piped")
 
 
 ROW_STEPS = (
-    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "query", "recode", "rename", "select",
-    "use",
+    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "filter", "query", "recode", "rename",
+    "select", "use",
 )  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
 
@@ -187,6 +189,7 @@ class ProtectedFrame(Opaque):
         The condition is written as in `DataFrame.query`, and looks at one record at a time: comparisons of
         declared columns with constants, ``and``, ``or``, ``not``, ``in``, ``.isna()``. The domain is narrowed
         accordingly. The number of rows that meet the condition is private, whatever was public before.
+        ``@name`` is a variable of the caller that holds a number, a string, a date, True or False.
 
         Raises QueryError for everything else, with the reason.
 
@@ -197,7 +200,7 @@ class ProtectedFrame(Opaque):
         >>> private.query("age >= 30 and age < 65").dp.domain["age"].bounds("mean")
         (30.0, 64.0)
         """
-        return self._filtered(expr)
+        return self._filtered(with_constants(expr))
 
     @with_hints
     def clip(
@@ -236,7 +239,8 @@ class ProtectedFrame(Opaque):
 
         ``expressions``: one per new column, such as ``private["gain"] - private["loss"]`` or, as text,
         ``"gain - loss"`` (``+ - * / // % **``, ``.clip``, ``.fillna``, constants, declared columns; a
-        condition gives truth values). Functions are abs, ceil, exp, expm1, floor, log, log10, log1p, log2,
+        condition gives truth values, and ``x if condition else y`` or ``x.where(condition, y)`` one of two
+        values). Functions are abs, ceil, exp, expm1, floor, log, log10, log1p, log2,
         maximum, minimum, round, sign and sqrt, as ``"log(pay)"`` or ``np.log(private["pay"])``; floor, ceil,
         sign, and round without digits, give whole numbers. For dates a difference is a number of days, and a
         field such as ``private["joined"].dt.month`` a whole number. A function of Python is called with the
@@ -268,7 +272,7 @@ class ProtectedFrame(Opaque):
                 after = {name: made, **dict(named[index + 1 :])}
                 return current.assign(bounds=_some(bounds, before, others=True), **after)
         owned: dict[str, Any] = {
-            name: self._owned(value) if isinstance(value, ProtectedColumn) else value
+            name: self._owned(value) if isinstance(value, ProtectedColumn) else with_constants(value)
             for name, value in expressions.items()
         }
         return self._with(steps.assign(self._protected.domain, owned, bounds), bounds)
@@ -449,6 +453,44 @@ class ProtectedFrame(Opaque):
         ['use(find_bounds of age, charge 1)']
         """
         return self._after(use_step(self._protected.domain, released, other))
+
+    @with_hints
+    def filter(
+        self,
+        items: Labels | None = None,
+        like: str | None = None,
+        regex: str | None = None,
+        axis: Literal[1, "columns"] | None = None,
+    ) -> ProtectedFrame:
+        """Keep the declared columns with these names, as `DataFrame.filter`; no cell is looked at.
+
+        One of ``items``, a list of names; ``like``, a part of names; ``regex``, a pattern in names. Unlike
+        in pandas, a name in ``items`` that is not declared is refused.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> flag = pa.Column(bool, metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"is_ill": [True, False] * 50, "member": [True] * 100})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"is_ill": flag, "member": flag}), epsilon=1)
+        >>> list(private.filter(like="is_").columns)
+        ['is_ill']
+        """
+        one_of(axis, "axis", (None, 1, "columns"))
+        if sum(option is not None for option in (items, like, regex)) != 1:
+            raise ParameterError("'filter' takes one of items=, like= and regex=.", EXAMPLES["filter"])
+        if items is not None:
+            return self.select(items)
+        pattern = like if regex is None else regex
+        if not isinstance(pattern, str):
+            raise ParameterError(
+                f"'like' and 'regex' must be strings (got {kind(pattern)}).", EXAMPLES["filter"]
+            )
+        try:
+            names = pd.DataFrame(columns=self.columns).filter(like=like, regex=regex, axis=1).columns
+        except re.error:
+            names = self.columns[:0]
+        if not len(names):
+            raise ParameterError("no declared column has such a name.", EXAMPLES["filter"])
+        return self.select(list(names))
 
     # ---------------------------------------------------------------- refusals
 

@@ -154,6 +154,7 @@ _ROW_STEPS = {
     "dropna": '("age")',
     "drop": '(columns=["age"])',
     "select": '(["age", "region"])',
+    "filter": '(items=["age", "region"])',
     "rename": '(columns={"age": "years"})',
     "use": '(private.dp.find_bounds("age", epsilon=0.1))',
     "astype": '({"age": "float64"})',

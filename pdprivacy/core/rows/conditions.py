@@ -154,17 +154,17 @@ def narrowed_domain(condition: Condition, domain: Domain) -> Domain | None:
     regions = regions_where(condition, TRUE)
     if regions is None:
         return None
-    columns = []
-    for name, region in regions.items():
-        column = domain[name]
-        if column.categories is not None:
-            flags = (
-                reversed(f"{region.label_bits:b}") if region.label_bits >= 0 else "1" * len(column.categories)
-            )
-            labels = (label for label, bit in zip(column.categories, flags, strict=False) if bit == "1")
-            region = replace(region, labels=dict.fromkeys(labels))
-        columns.append(declared_in(column, region))
+    columns = [narrowed_column(domain[name], region) for name, region in regions.items()]
     return domain.replace(*columns)
+
+
+def narrowed_column(column: Column, region: Region) -> Column:
+    """The declaration of the cells of a column that are in a region of `regions_where`."""
+    if column.categories is not None:
+        flags = reversed(f"{region.label_bits:b}") if region.label_bits >= 0 else "1" * len(column.categories)
+        labels = (label for label, bit in zip(column.categories, flags, strict=False) if bit == "1")
+        region = replace(region, labels=dict.fromkeys(labels))
+    return declared_in(column, region)
 
 
 def regions_where(condition: Condition, truths: frozenset[Truth]) -> Regions | None:

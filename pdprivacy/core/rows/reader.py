@@ -16,6 +16,7 @@ from typing import Any
 from pdprivacy.checks import finite
 from pdprivacy.core.rows import arithmetic, functions
 from pdprivacy.core.rows.arithmetic import OPERATIONS, Term
+from pdprivacy.core.rows.branches import branches_of, chosen
 from pdprivacy.core.rows.cells import as_compared
 from pdprivacy.core.rows.conditions import (
     ORDERINGS,
@@ -95,12 +96,13 @@ def _parsed(python: str) -> ast.expr | None:
     return flat
 
 
-# strings and comments, which are passed over unread; names in backticks; and what reads otherwise
-_PIECES = re.compile(
+PASSED_OVER = (
     r"""(?P<quote>'{3}|"{3}|'|")(?:\\.|(?!(?P=quote)).)*(?:(?P=quote)|\Z)"""
-    r"""|\#[^\n]*|`(?P<name>[^`]*)(?P<close>`?)|[@&|]""",
-    re.DOTALL,
+    r"""|\#[^\n]*|`(?P<name>[^`]*)(?P<close>`?)"""
 )
+"""Strings and comments, which are passed over unread, and names in backticks."""
+
+_PIECES = re.compile(PASSED_OVER + "|[@&|]", re.DOTALL)
 
 
 def _scan(text: str, subject: str) -> tuple[str, str, dict[str, str]]:
@@ -174,7 +176,8 @@ AGGREGATES = frozenset((
 SHAPE = "a filter compares declared columns, or arithmetic of them, with constants"
 
 ARITHMETIC_SHAPE = (
-    "an expression is arithmetic of declared columns and constants (+ - * / // % **, log(x)), or a condition"
+    "an expression is arithmetic of declared columns and constants (+ - * / // % **, log(x)), a condition, "
+    "or x if condition else y"
 )
 
 FUNCTION_SHAPE = f"functions are {', '.join(f'{name}({ARGUMENTS[name]})' for name in sorted(ARGUMENTS))}"
@@ -232,6 +235,12 @@ class ExpressionReader:
             case ast.Subscript(value=ast.Attribute(value=owner, attr="str"), slice=ast.Slice() as part):
                 ends = (self._end(end) for end in (part.lower, part.upper, part.step))
                 return texts_of_labels(self.node(owner), "slice", tuple(ends), {})
+            case ast.IfExp(test=test, body=first, orelse=second):
+                return chosen(
+                    self.condition(test), self._branch(first), self._branch(second), self.show(syntax)
+                )
+            case ast.Call(func=ast.Attribute(value=owner, attr="where" | "mask" | "case_when" as method)):
+                return self.node(branches_of(owner, method, syntax, self.show))
             case (
                 ast.Compare()
                 | ast.BoolOp()
@@ -243,6 +252,12 @@ class ExpressionReader:
             ):
                 return outcomes(self.condition(syntax), self.show(syntax))
         return None
+
+    def _branch(self, node: ast.expr) -> Any:
+        """A value of a conditional expression: a constant, None for a null, or a node."""
+        if isinstance(node, ast.Constant) or self._is_constant(node):
+            return self._constant_or_none(node)
+        return self.node(node)
 
     def _clipped_or_filled(self, node: Node, method: str, constants: dict[str, Any]) -> Node:
         """A node after ``clip`` or ``fillna``, of a kind that holds the constants."""
@@ -274,7 +289,12 @@ class ExpressionReader:
                 texts = self.node(owner)
                 met, positions = labels_that(texts, method, *self._text_arguments(node))
                 return Comparison(texts, "==", met, bits(positions))
-            case ast.Name() | ast.Call(func=ast.Attribute(attr="clip" | "fillna" | "map" | "replace")):
+            case (
+                ast.Name()
+                | ast.IfExp()
+                | ast.Call(func=ast.Attribute(attr="clip" | "fillna" | "map" | "replace"))
+                | ast.Call(func=ast.Attribute(attr="where" | "mask" | "case_when"))
+            ):
                 truth = self.node(node)
                 name, kind = truth.column.name, truth.column.kind
                 if kind != "boolean":

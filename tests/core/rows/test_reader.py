@@ -62,7 +62,7 @@ def test_a_query_says_what_it_reads():
         ("age[0] > 3", "'age[0]' reads by position", "a filter"),
         ("age + 1 == 'a'", "column 'age + 1' of kind 'integer' cannot be compared with 'a'", None),
         ("age > (lambda: 3)", "is not a comparison", "a filter"),
-        ("3 if member else 4", "is not a comparison", "a filter"),
+        ("3 if member else 4", "alone is not a condition", "a filter"),
         ("f'{age}' == 'a'", "is not a comparison", "a filter"),
         ("3", "'3' is not a comparison", "a filter"),
         ("3 < 4", "'3 < 4' compares constants only", "a filter"),
