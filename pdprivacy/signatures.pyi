@@ -41,6 +41,7 @@ from pdprivacy.releases.covariances import MatrixConstraint
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.moments import Aggregate
 from pdprivacy.releases.moments import Aggregates
+from pdprivacy.releases.moments import Selection
 from pdprivacy.releases.plan_calls import Levels
 from pdprivacy.releases.planning import Boundings
 from pdprivacy.releases.planning import Margins
@@ -79,9 +80,10 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -713,10 +715,10 @@ class PlanMethods:
         level: float = 0.95
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Levels | None = None,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -965,9 +967,10 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def agg(
-        self, func: Aggregates, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -1269,10 +1272,10 @@ class GroupMethods:
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def agg(
-        self, /, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        self, /, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
+        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1467,10 +1470,10 @@ class SeriesGroupMethods:
     ) -> pd.DataFrame: ...
     @overload
     def agg(
-        self, /, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        self, /, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
+        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1635,10 +1638,10 @@ class GroupPlanMethods:
         level: float = 0.95
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates | None = None, columns: Labels | None = None, *, epsilon: Levels | None = None,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: Boundings = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
+        columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95

@@ -47,7 +47,17 @@ from pdprivacy.hints.examples import GROUPS, Example, calls
 from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases.derivations import PERIODS, complete_records, periods
 from pdprivacy.releases.histograms import labels_counted
-from pdprivacy.releases.moments import Aggregates, asked_of, kinds_asked, moments_of, risk_of_groups, weighted
+from pdprivacy.releases.moments import (
+    Aggregates,
+    Selection,
+    asked_of,
+    kinds_asked,
+    moments_of,
+    risk_of_groups,
+    selection_of,
+    selection_options,
+    weighted,
+)
 from pdprivacy.releases.publish import release_of
 from pdprivacy.releases.results import Result
 from pdprivacy.releases.selection import (
@@ -367,7 +377,7 @@ NAMES: Any = object()
 @with_noise_keywords("laplace")
 def agg(
     groups: DeclaredGroups,
-    func: Aggregates | None = None,
+    func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -377,7 +387,8 @@ def agg(
     """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
 
     ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
-    and "std". Those of a column are computed from one set of noisy numbers, as in `private.dp.agg`.
+    and "std". Those of a column are computed from one set of noisy numbers, as in `private.dp.agg`. Or one of
+    "median", "min", "max", "quantile" and "nunique" for all columns, which is the release of that name.
     ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`.
 
     Named aggregations, as ``agg(mean_age=("age", "mean"), n=("age", "size"), epsilon=0.1)``, take the place
@@ -390,6 +401,10 @@ def agg(
     call = Call.of("agg", epsilon, noise)
     if columns is NAMES:
         return _named(groups, call, cast("dict[str, tuple[Any, Any]]", func), split)
+    if (selection := selection_of(func, columns)) is not None:
+        name, labels = selection
+        verbs = {"max": max, "median": median, "min": min, "nunique": nunique, "quantile": quantile}
+        return verbs[name](groups, labels, epsilon=epsilon, **selection_options(name, split, noise))
     return _several(groups, call, func, columns, split)
 
 

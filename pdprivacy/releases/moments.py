@@ -17,6 +17,7 @@ from pdprivacy.checks import flag
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
+    DEFAULTS,
     AnswerLabels,
     Call,
     Release,
@@ -281,6 +282,10 @@ def _squared(bounds: Any) -> Any:
 
 # ---------------------------------------------------------------- several statistics as one release
 
+SELECTIONS = ("max", "median", "min", "nunique", "quantile")
+"""Statistics that are not made of sums; `agg` offers each by itself."""
+
+Selection: TypeAlias = Literal["max", "median", "min", "nunique", "quantile"]
 Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
 Aggregates: TypeAlias = (
     Aggregate | Sequence[Aggregate] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]
@@ -288,19 +293,57 @@ Aggregates: TypeAlias = (
 Kinds: TypeAlias = tuple[tuple[str, ...], ...]
 
 
-def kinds_asked(func: Any, argument: str = "func", hint: str | None = None) -> tuple[str, ...]:
+def kinds_asked(
+    func: Any, argument: str = "func", hint: str | None = None, *, grouped: bool = False
+) -> tuple[str, ...]:
     """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
     names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
     wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
+    if wrong and wrong[0] in SELECTIONS:
+        raise ParameterError(
+            f"{wrong[0]!r} is not made of sums, as {', '.join(map(repr, PIECES))} are, so it is a release of "
+            "its own.",
+            hint or Example((OF_GROUPS if grouped else TOGETHER).format(wrong[0])),
+        )
     if wrong:
         raise ParameterError(
             f"{argument!r} must be one of {', '.join(map(repr, PIECES))}, or a list of them "
             f"(got {got(wrong[0])}).",
-            hint or f'{argument}=["mean", "std"]; a median or a mode is a release of its own.',
+            hint or f'{argument}=["mean", "std"]; a mode is a release of its own.',
         )
     if len(set(names)) < len(names):
         raise ParameterError(f"{argument!r} has a statistic twice.")
     return tuple(names)
+
+
+TOGETHER = (
+    'private.dp.plan_releases([("mean", "age", {{"epsilon": 0.1}}), ("{}", "age", {{"epsilon": 0.1}})])'
+    ".release()"
+)
+"""Two releases for one charge."""
+
+OF_GROUPS = 'private.dp.groupby("region").{}("age", epsilon=0.1)'
+
+
+def selection_of(func: Any, columns: Labels | None) -> tuple[str, Any] | None:
+    """Return the selection that `agg` is called with and its columns; None for any other call."""
+    if isinstance(func, Mapping) and func and columns is None:
+        names = [*func.values()]
+        if all(isinstance(name, str) and name == names[0] for name in names):
+            func, columns = names[0], [*func]
+    return (func, columns) if isinstance(func, str) and func in SELECTIONS else None
+
+
+def selection_options(name: str, split: Split, noise: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a selection by `agg`; ParameterError for those that only sums have."""
+    defaults = {**DEFAULTS, "mechanism": "laplace"}
+    given = {key: value for key, value in noise.items() if value != defaults.get(key)}
+    for key in given:
+        if key not in ("delta", "mechanism", "releases", "rng", "release_id"):
+            raise ParameterError(
+                f"'agg' takes no {key!r} with {name!r}, which is not made of sums.", EXAMPLES[name]
+            )
+    return {"split": split, **given}
 
 
 def asked_of(
@@ -315,9 +358,10 @@ def asked_of(
             )
         chosen = columns_of(protected, list(func), method)
         each = [func[column.name] for column in chosen]
-        return chosen, tuple(map(kinds_asked, each)), all(isinstance(statistic, str) for statistic in each)
+        kinds = tuple(kinds_asked(statistic, grouped=bool(keys)) for statistic in each)
+        return chosen, kinds, all(isinstance(statistic, str) for statistic in each)
     chosen = columns_of(protected, columns, method, keys)
-    return chosen, (kinds_asked(func),) * len(chosen), isinstance(func, str)
+    return chosen, (kinds_asked(func, grouped=bool(keys)),) * len(chosen), isinstance(func, str)
 
 
 def moments_of(
@@ -340,7 +384,7 @@ def moments_of(
 @with_noise_keywords("laplace")
 def agg(
     protected: Protected,
-    func: Aggregates,
+    func: Aggregates | Selection | Mapping[Any, Selection],
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -350,7 +394,8 @@ def agg(
     """Release several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
 
     ``func``: a statistic ("count", "sum", "mean", "var" or "std"), a list of statistics, or a mapping from
-    columns to either. ``columns`` (all numeric columns if None) and ``split`` as in `sum`.
+    columns to either. ``columns`` (all numeric columns if None) and ``split`` as in `sum`. Or one of
+    "median", "min", "max", "quantile" and "nunique" for all columns, which is the release of that name.
 
     All statistics of a column are computed from one set of noisy numbers with equal shares of its epsilon: a
     count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and
@@ -370,6 +415,10 @@ def agg(
     mean  41.8
     std    9.6
     """
+    if (selection := selection_of(func, columns)) is not None:
+        name, labels = selection
+        select: Callable[..., Release[Any]] = getattr(releases, name)
+        return select(protected, labels, epsilon=epsilon, **selection_options(name, split, noise))
     chosen, kinds, by_name = asked_of(protected, func, columns, (), "agg")
     if by_name and len(set(kinds)) == 1:
         labels = [column.name for column in chosen]
@@ -491,7 +540,7 @@ def pivot_table(
     keys = (*rows, *tops)
     if len({key.name for key in keys}) < len(keys):
         raise ParameterError("'index' and 'columns' share a column.")
-    aggregates, name = kinds_asked(aggfunc, "aggfunc"), margin_label(margins_name)
+    aggregates, name = kinds_asked(aggfunc, "aggfunc", grouped=True), margin_label(margins_name)
     chosen = columns_of(protected, values, "pivot_table", keys)
     call = Call.of(aggregates[0] if isinstance(aggfunc, str) else "agg", epsilon, noise, chosen, keys)
     call = replace(call, margins=flag(margins, "margins"))

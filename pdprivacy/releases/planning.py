@@ -29,6 +29,7 @@ from pdprivacy.errors import (
     short_tracebacks,
     warn,
 )
+from pdprivacy.hints.examples import Example
 from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases import PLANNED, RANKED
 from pdprivacy.releases.bounds_plans import planned_bounds
@@ -165,7 +166,12 @@ def _assumed(release: Release[Any], assumption: Assumption, level: float) -> Any
     if assumption.at is not None and any(column.timeline for column in release.call.columns):
         raise ParameterError("'at' is for numbers, and the columns hold dates.", "leave at out.")
     task = release.task
-    assert isinstance(task, NoisyNumbers)
+    if not isinstance(task, NoisyNumbers):  # a selection by `agg`
+        name = release.call.statistic
+        raise ParameterError(
+            f"A plan of {name!r} is by ranks, and not one of 'agg'.",
+            Example(f'private.dp.plan.{name}("age", epsilon=0.1)'),
+        )
     price = price_of(release)
     if assumption.rows is None and not _errors_are_fixed(release, assumption.at):
         rows_of(release.facts, None)  # refuses
