@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy.checks import flag, has_hash, items, one_of
 from pdprivacy.core import rows as expressions
-from pdprivacy.core.gate.contents import REFUSED, Protected, refusal
+from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.rows import branches
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.core.rows.label_mappings import PREDICATES, TEXT_METHODS
@@ -21,7 +21,6 @@ from pdprivacy.core.rows.reader import FUNCTION_SHAPE
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.declaration.timeline import FIELDS
 from pdprivacy.errors import (
-    OpaqueFrameError,
     ParameterError,
     PrivacyError,
     QueryError,
@@ -29,127 +28,14 @@ from pdprivacy.errors import (
     kind,
     short_tracebacks,
 )
-from pdprivacy.hints.examples import EXAMPLES, Example, quoted
-from pdprivacy.hints.suggestions import unknown
+from pdprivacy.frames.opaque import Opaque, example_filter
+from pdprivacy.hints.examples import EXAMPLES, quoted
 
 _PLAIN = (bool, int, float, str, datetime.date, datetime.datetime, type(None))
 """The types of constants. A value of NumPy or pandas may be a cell, or made of cells."""
 
 MOST_CONSTANTS = 10**5
 """The largest number of constants in ``isin``; each is in the lineage of every later release."""
-
-_SAVE = "release it first, {}, and use the result"
-_CONDITION = Example('private[private["age"] >= 30]')
-_READING = ("head", "tail", "first", "last", "truncate", "iloc", "loc", "at", "iat", "take", "xs")
-"""Methods of pandas that show records."""
-
-
-def example_filter(columns: Sequence[Column]) -> str:
-    """Return a filter by a condition on one of these columns."""
-    return _CONDITION.of(columns) or f"private[private[{quoted(columns[0].name)}].notna()]"
-
-
-@short_tracebacks
-class Opaque:
-    """An object that shows no cell: reading, iterating, converting and pickling it are refused.
-
-    NumPy and pandas leave their operators to it, so that no operand of theirs is taken apart beside it.
-    """
-
-    __slots__ = ()
-    __pandas_priority__ = 5000  # above that of a DataFrame, 4000
-
-    _kind = "a protected frame"
-
-    def _declared(self) -> Domain:
-        raise NotImplementedError
-
-    def _opaque_error(self, what: str, instead: str) -> OpaqueFrameError:
-        return OpaqueFrameError(f"{what} reads cells, and {self._kind} shows none.", instead)
-
-    def _example_call(self, method: str) -> str:
-        """Return a call of a method with declared columns; of `count` where none fits."""
-        columns = self._declared().columns
-        names = (name for name in (method, "describe", "value_counts") if name in EXAMPLES)
-        texts = (EXAMPLES[name].of(columns) for name in names)
-        return next(filter(None, texts), EXAMPLES["count"])
-
-    def _example_filter(self) -> str:
-        return example_filter(self._declared().columns)
-
-    def _offered(self) -> Iterable[str]:
-        """The names of the methods under ``.dp``."""
-        return EXAMPLES
-
-    if not TYPE_CHECKING:  # a type checker refuses unknown names and operators itself
-
-        def _operator(self, *_: object) -> NoReturn:
-            raise self._opaque_error("This operator", self._example_filter())
-
-        __hash__ = object.__hash__
-        __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _operator
-        __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _operator
-        __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _operator
-        __rpow__ = __divmod__ = __rdivmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _operator
-        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operator
-        __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _operator
-
-        def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_"):  # asked for by Python and by notebooks
-                raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-            raise self._missing_attribute(name)
-
-    def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> Any:
-        if ufunc.nin == 2 and ufunc.__name__ not in FUNCTIONS:
-            raise self._opaque_error("This operator", self._example_filter())
-        raise self._opaque_error(f"'np.{ufunc.__name__}'", self._example_of_function(ufunc.__name__))
-
-    def _example_of_function(self, function: str) -> str:
-        """Return a valid call of a function of NumPy, or of `assign`; a protected frame knows its columns."""
-        del function
-        return self._example_call("assign")
-
-    def _missing_attribute(self, name: str) -> PrivacyError:
-        if name in REFUSED and name not in _READING:
-            return refusal(name)
-        release = self._example_call("mean" if name == "dp" else name)
-        if EXAMPLES.get(name, "").startswith(f"private.{name}("):  # a row step of the whole frame
-            return unknown(type(self).__name__, name, EXAMPLES)
-        if name in EXAMPLES or name == "dp":
-            return self._opaque_error(repr(name), release)
-        if name in self._offered():
-            return self._opaque_error(repr(name), f"private.dp.{name}")
-        if name in self._declared():
-            return self._opaque_error(repr(name), f"a column is private[{name!r}], and {release} releases it")
-        if hasattr(pd.DataFrame, name) or hasattr(pd.Series, name):
-            return self._opaque_error(repr(name), _SAVE.format(release))
-        public = (known for known in dir(type(self)) if not known.startswith("_"))
-        return unknown(type(self).__name__, name, [*public, *EXAMPLES])
-
-    def __format__(self, form: str) -> str:
-        return format(str(self), form)
-
-    def __len__(self) -> int:
-        raise self._opaque_error("len()", EXAMPLES["count"])
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise self._opaque_error("Conversion to an array", self._instead_of_array())
-
-    def _instead_of_array(self) -> str:
-        return _SAVE.format(self._example_call("histogram"))
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, _: Any) -> Any:
-        return self
-
-    def __reduce_ex__(self, _: Any) -> Any:
-        raise ParameterError(
-            "A protected frame cannot be pickled: the copy would not know what is spent.",
-            "protect the frame where it is used, with the same pdprivacy.Ledger.",
-        )
-
 
 _ENDS: dict[str, tuple[type[ast.cmpop], type[ast.cmpop]]] = {
     "both": (ast.LtE, ast.LtE),
@@ -188,7 +74,7 @@ def _boolean(symbol: type[ast.boolop]) -> Callable[[ProtectedColumn, object], Pr
             if not isinstance(side, ProtectedColumn):
                 raise ParameterError(
                     f"a condition is joined with another condition (got {kind(side)}).",
-                    f"{column._source_text()}.notna() & {column._source_text()}.isin([VALUE, ...])",
+                    f"parentheses around comparisons, ({column._source_text()}.notna()) & (...)",
                 )
             node = column._operand(side)
             if isinstance(node, ast.BoolOp) and isinstance(node.op, symbol):
@@ -356,6 +242,14 @@ class ProtectedColumn(Opaque):
             self._reader().condition(self._node)
         return self._node
 
+    def _is_truth(self) -> bool:
+        """Return whether the expression is a condition."""
+        try:
+            self._is_condition()
+        except PrivacyError:
+            return False
+        return True
+
     def _made(self, node: ast.expr) -> ProtectedColumn:
         """The column of a node; QueryError where it is not record by record."""
         column = self._of(node)
@@ -392,6 +286,8 @@ class ProtectedColumn(Opaque):
     else:
         __eq__ = _comparison(ast.Eq)
         __ne__ = _comparison(ast.NotEq)
+
+    lt, le, gt, ge, eq, ne = __lt__, __le__, __gt__, __ge__, __eq__, __ne__
 
     __and__ = __rand__ = _boolean(ast.And)
     __or__ = __ror__ = _boolean(ast.Or)
@@ -447,6 +343,13 @@ class ProtectedColumn(Opaque):
     __floordiv__, __rfloordiv__ = _arithmetic(ast.FloorDiv), _arithmetic(ast.FloorDiv, swapped=True)
     __mod__, __rmod__ = _arithmetic(ast.Mod), _arithmetic(ast.Mod, swapped=True)
     __pow__, __rpow__ = _arithmetic(ast.Pow), _arithmetic(ast.Pow, swapped=True)
+
+    add, sub, mul, pow = __add__, __sub__, __mul__, __pow__
+    radd, rsub, rmul, rpow = __radd__, __rsub__, __rmul__, __rpow__
+    div = truediv = divide = __truediv__
+    rdiv = rtruediv = __rtruediv__
+    floordiv, rfloordiv, mod, rmod = __floordiv__, __rfloordiv__, __mod__, __rmod__
+    subtract, multiply = __sub__, __mul__
 
     def __neg__(self) -> ProtectedColumn:
         return self._made(ast.UnaryOp(ast.USub(), self._node))
@@ -643,6 +546,25 @@ class ProtectedColumn(Opaque):
 
     # ---------------------------------------------------------------- refusals
 
+    def _missing_attribute(self, name: str) -> PrivacyError:
+        """The error for a name of pandas; a filter counts a condition, and a proportion is its share."""
+        read, text = self._read(), quoted(repr(self))
+        instead = None
+        if isinstance(self._node, ast.Name):
+            others = [column for column in self._protected.domain.columns if column != read[0]]
+            if name in ("corr", "cov"):
+                instead = EXAMPLES[name].of([*read, *others])
+            elif name == "mean" and read[0].kind == "boolean":
+                instead = f"private.dp.proportion({quoted(read[0].name)}, epsilon=0.1)"
+        elif all(str(column.name).isidentifier() for column in read) and self._is_truth():
+            if name == "sum":
+                instead = f"private.query({text}).dp.count(epsilon=0.1)"
+            elif name == "mean":
+                instead = f'private.assign(new={text}).dp.proportion("new", epsilon=0.1)'
+        return (
+            super()._missing_attribute(name) if instead is None else self._opaque_error(repr(name), instead)
+        )
+
     def __bool__(self) -> NoReturn:
         first = self._declared().columns[0]
         is_number = first.kind in ("integer", "float") and first.timeline is None
@@ -659,6 +581,12 @@ class ProtectedColumn(Opaque):
 
     def __hash__(self) -> int:
         raise self._opaque_error("A hash", f"the label of the column, {quoted(self._declared().names[0])}")
+
+
+def _relabelled(column: Column) -> str:
+    """A recoding of the first declared label."""
+    label = (column.categories or ("",))[0]
+    return f"other labels by private.recode({quoted(column.name)}, {{{label!r}: 'other'}})"
 
 
 @short_tracebacks
@@ -696,7 +624,7 @@ class TextMethods:
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
             raise UnknownNameError(
                 f"'.str.{name}' is not offered.",
-                f"other labels by private.recode({quoted(self._column._read()[0].name)}, {{LABEL: LABEL}})",
+                _relabelled(self._column._read()[0]),
             )
         column = self._column
 

@@ -22,8 +22,9 @@ from pdprivacy.core.gate.contents import Protected, Step
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Column, Domain, Role
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
-from pdprivacy.frames.column import Opaque, ProtectedColumn, check_constants
+from pdprivacy.frames.column import ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
+from pdprivacy.frames.opaque import Opaque
 from pdprivacy.frames.use import use_step
 from pdprivacy.frames.variables import with_constants
 from pdprivacy.hints.examples import EXAMPLES, Example, quoted
@@ -138,6 +139,8 @@ class ProtectedFrame(Opaque):
     def __getitem__(self, key: Any) -> ProtectedColumn | ProtectedFrame:
         """A column by its label, the columns of a list, or the records that meet a condition.
 
+        A function is called with this frame, as in ``private[lambda df: df["age"] >= 18]``.
+
         The number of records that meet a condition is private, whatever was public before. A condition may be
         of an earlier frame, as in ``private[private["age"] >= 18][private["member"]]``, if no step since then
         has changed the columns that it reads.
@@ -147,6 +150,8 @@ class ProtectedFrame(Opaque):
         ParameterError : a mask of cells, a slice, or a condition of another frame.
         QueryError : no condition, or one that no declared record meets.
         """
+        if inspect.isfunction(key):
+            return self[key(self)]
         if isinstance(key, ProtectedColumn):
             return self._filtered(self._owned(key))
         mask = isinstance(key, list) and len(key) > 0 and all(isinstance(item, bool) for item in key)
@@ -497,6 +502,9 @@ class ProtectedFrame(Opaque):
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise ParameterError("A protected frame is not changed in place.", EXAMPLES["assign"])
 
+    def __delitem__(self, key: object) -> NoReturn:
+        raise ParameterError("A protected frame is not changed in place.", EXAMPLES["drop"])
+
     def __iter__(self) -> NoReturn:
         raise self._opaque_error("Iteration", "for name in private.columns: ...")
 
@@ -543,6 +551,8 @@ class ConditionalRows:
         columns: Any = slice(None)
         if isinstance(key, tuple) and len(key) == 2:
             rows, columns = key
+        if inspect.isfunction(rows):
+            rows = rows(self._frame)
         if isinstance(rows, ProtectedColumn):
             frame = self._frame[rows]
         elif _takes_all(rows):

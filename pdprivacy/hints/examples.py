@@ -150,7 +150,7 @@ _ROW_STEPS = {
     "assign": '(yearly="12 * income")',
     "cut": '("age", [18, 30, 65])',
     "recode": '("region", {"north": "other"})',
-    "fillna": "(0)",
+    "fillna": '({"age": 0})',
     "dropna": '("age")',
     "drop": '(columns=["age"])',
     "select": '(["age", "region"])',
@@ -172,6 +172,40 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
     }
 )
 """A valid call of each method, for a frame with these columns; groups have a table of their own."""
+
+_DECLARED = "private.dp.domain says what is declared of each column"
+_NUMBERED = "private.dp.count(epsilon=0.1) says how many records there are"
+_NO_INDEX = 'there is no index; columns are private.columns, and private.dp.groupby("region") groups by one'
+INSTEAD: Mapping[str, Example] = MappingProxyType(
+    {
+        **{
+            name: Example(text)
+            for names, text in {
+                "dtypes info memory_usage ndim": _DECLARED,
+                "shape empty size": _NUMBERED,
+                "index set_index reset_index reindex_like swaplevel droplevel": _NO_INDEX,
+                "add_prefix add_suffix set_axis": 'private.rename(columns={"age": "years"})',
+                "select_dtypes": 'private[["age"]]',
+                "pop": 'private.drop(columns=["age"])',
+                "get": 'private["age"]',
+                "insert": 'private.assign(yearly="12 * age")',
+                "convert_dtypes infer_objects": 'private.astype({"age": "float64"})',
+                "cat": 'private.dp.domain["region"].categories; private.recode("region", {"north": "other"})',
+                "hist": 'private.dp.histogram("age", epsilon=0.1)',
+                "pivot": 'private.dp.pivot_table("age", index="region", epsilon=0.1)',
+                "unique": 'private.dp.domain["region"].categories',
+                "between_time at_time": 'private[private["when"].dt.month == 6]',
+                "isna isnull notna notnull": 'one column at a time: private["age"].isna()',
+                "isin": 'private[private["region"].isin(["north"])]',
+                "idxmax argmax": 'private.dp.max("age", epsilon=0.1)',
+                "idxmin argmin": 'private.dp.min("age", epsilon=0.1)',
+                "corrwith": 'private.dp.corr(["age", "income"], epsilon=0.1)',
+            }.items()
+            for name in names.split()
+        }
+    }
+)
+"""What to write in place of names of pandas that a protected frame or column does not have."""
 
 GROUPS = {
     "count size": "(epsilon=0.1)",

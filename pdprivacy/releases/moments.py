@@ -301,8 +301,8 @@ def kinds_asked(
     wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
     if wrong and wrong[0] in SELECTIONS:
         raise ParameterError(
-            f"{wrong[0]!r} is not made of sums, as {', '.join(map(repr, PIECES))} are, so it is a release of "
-            "its own.",
+            f"{argument!r} must be of statistics that are made of sums, {', '.join(map(repr, PIECES))}; "
+            f"{wrong[0]!r} is a release of its own.",
             hint or Example((OF_GROUPS if grouped else TOGETHER).format(wrong[0])),
         )
     if wrong:
@@ -317,8 +317,8 @@ def kinds_asked(
 
 
 TOGETHER = (
-    'private.dp.plan_releases([("mean", "age", {{"epsilon": 0.1}}), ("{}", "age", {{"epsilon": 0.1}})])'
-    ".release()"
+    'private.dp.plan_releases([("mean", "age", {{"epsilon": 0.1}}), ("{}", "age", {{"epsilon": 0.1}})], '
+    'accounting="basic").release()'
 )
 """Two releases for one charge."""
 

@@ -395,6 +395,8 @@ _FUNCTION = "a function may look at other records, and nothing can be declared o
 _MULTIPLIES = "one record may become many, and nothing bounds how many"
 _WIDER = "it changes cells by a condition or a frame from elsewhere, which may depend on other records"
 
+_PERIODS = "it takes the periods from the data"
+_BY_PERIOD = Example('declared periods: private.dp.groupby("when", freq="M").count(epsilon=0.1)')
 _FILTER = Example('a condition with declared bounds: private.query("age <= 90")')
 _TRIM = Example(
     'public bounds: private.query("age >= 30") or private.clip(upper={"age": 80}); or '
@@ -403,9 +405,9 @@ _TRIM = Example(
 _TOP = "private.query with a public threshold, or private.dp.quantile for a private one"
 _COLUMN = Example('arithmetic of declared columns: private.assign(net="age - income")')
 _EXPRESSION = Example('an expression as a new column: private.assign(yearly="12 * income")')
-_TRUTH = Example('a condition as a column of truth values: private.assign(old="age >= 65")')
+_TRUTH = Example('one column at a time: private["age"].where(private["age"] >= 30, 30), for private.assign')
 _RECODE = Example("labels for labels: private.recode('region', {'north': 'other'})")
-_FILL = "a public constant: private.fillna(0), or private.dropna()"
+_FILL = Example('a public constant: private.fillna({"age": 0}), or private.dropna()')
 _RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
 _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
 _ONE_OF_EACH = (
@@ -424,11 +426,12 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(
             ("rank", "cumsum", "cumprod", "cummax", "cummin", "expanding", "ewm"), (_SPREADS, _COLUMN)
         ),
-        **dict.fromkeys(("shift", "diff", "pct_change", "rolling", "resample", "asfreq"), (_BESIDE, _COLUMN)),
+        **dict.fromkeys(("shift", "diff", "pct_change", "rolling"), (_BESIDE, _COLUMN)),
+        **dict.fromkeys(("resample", "asfreq"), (_PERIODS, _BY_PERIOD)),
         **dict.fromkeys(("ffill", "bfill", "pad", "backfill", "interpolate"), (_SPREADS, _FILL)),
         **dict.fromkeys(("merge", "join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
         **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
-        **dict.fromkeys(("filter", "reindex"), (_PLACE, _SELECT)),
+        "reindex": (_PLACE, _SELECT),
         **dict.fromkeys(("apply", "transform"), (_FUNCTION, _COLUMN)),
         "map": ("it takes functions, which may look at other records", _RECODE),
         "eval": ("an expression may look at other records, as with age.mean()", _EXPRESSION),
@@ -436,10 +439,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
             "its edges are quantiles of the data",
             Example("public edges: private.cut('age', [18, 30, 65])"),
         ),
-        "round": (
-            "it is not a declared step",
-            Example('steps of one: private.assign(steps="income // 1")'),
-        ),
+        "round": ("it is a function of one column", Example('private.assign(rounded="round(income)")')),
         "replace": ("it looks for values that need not be declared", _RECODE),
         **dict.fromkeys(("where", "mask"), (_WIDER, _TRUTH)),
         **dict.fromkeys(("update", "combine_first"), (_WIDER, _COLUMN)),

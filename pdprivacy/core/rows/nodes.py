@@ -205,7 +205,8 @@ def _constant(column: Column, value: Any) -> Any:
         allowed = ", ".join(sorted(category.__name__ for category in known))
         raise ParameterError(
             f"{subject} for column {column.name!r} must be a label like the declared ones, "
-            f"of type {allowed} (got {kind(value)})."
+            f"of type {allowed} (got {kind(value)}).",
+            f"private.fillna({{{column.name!r}: {column.categories[0]!r}}})" if column.categories else None,
         )
     return constant
 

@@ -381,7 +381,8 @@ class ExpressionReader:
         if not isinstance(value, bool | int | float | str):
             raise QueryError(f"{self.show(node)!r} is not a number, a string, True or False.", SHAPE)
         if not isinstance(value, str) and not finite(value):
-            raise QueryError(f"a constant of the {self.what} is not a finite number.")
+            reason = f"a constant of the {self.what} is not a finite number."
+            raise QueryError(reason, "nulls are those of column.isna()" if value != value else None)
         return value
 
     def _constant_or_none(self, node: ast.expr | None) -> Any:
