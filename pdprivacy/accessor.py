@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn
 
 import pandas as pd
@@ -203,6 +203,73 @@ class _Result(_Accessor):
         ['no', 'yes']
         """
         return excerpts.relabel(self._frame, labels)
+
+    @with_hints
+    def total(self, axis: int | str | None = None, level: float = 0.95) -> pd.DataFrame:
+        """Return the sum of released counts or sums with its error, at no cost.
+
+        See `pdprivacy.inference.derived.total`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": [True, False]}), domain, epsilon=1000)
+        >>> private.dp.value_counts("x", epsilon=1000).dp.total().round(3)
+               estimate  standard_error  lower  upper
+        total       2.0             0.0    2.0    2.0
+        """
+        from pdprivacy.inference import derived
+
+        return derived.total(self._frame, axis, level)
+
+    @with_hints
+    def difference(self, first: Hashable, second: Hashable, level: float = 0.95) -> pd.DataFrame:
+        """Return the released number of one label minus that of another one with its error, at no cost.
+
+        See `pdprivacy.inference.derived.difference`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": [True, True, False]}), domain, epsilon=1000)
+        >>> private.dp.value_counts("x", epsilon=1000).dp.difference(True, False).round(3)
+                      estimate  standard_error  lower  upper
+        True - False       1.0             0.0    1.0    1.0
+        """
+        from pdprivacy.inference import derived
+
+        return derived.difference(self._frame, first, second, level)
+
+    @with_hints
+    def ratio(self, first: Hashable, second: Hashable, level: float = 0.95) -> pd.DataFrame:
+        """Return the released number of one label over that of another one with its error, at no cost.
+
+        See `pdprivacy.inference.derived.ratio`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": [True, True, False]}), domain, epsilon=1000)
+        >>> private.dp.value_counts("x", epsilon=1000).dp.ratio(True, False).round(3)
+                      estimate  standard_error  lower  upper
+        True / False       2.0             0.0    2.0    2.0
+        """
+        from pdprivacy.inference import derived
+
+        return derived.ratio(self._frame, first, second, level)
+
+    @with_hints
+    def censor(self, below: float) -> Any:
+        """Return the released counts without those below a threshold, which leave the metadata, too.
+
+        See `pdprivacy.inference.derived.censor`.
+
+        >>> import pandas as pd, pdprivacy
+        >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
+        >>> private = pdprivacy.protect(pd.DataFrame({"x": [True] * 30 + [False]}), domain, epsilon=1000)
+        >>> private.dp.value_counts("x", epsilon=1000).dp.censor(10).to_dict()
+        {True: 30}
+        """
+        from pdprivacy.inference import derived
+
+        return derived.censor(self._frame, below)
 
     @with_hints
     def interval(self, level: float | None = None) -> Any:

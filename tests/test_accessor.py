@@ -117,10 +117,13 @@ def test_the_calls_cover_every_function():
 
 
 RELEASED = [
+    "censor",
     "changes",
+    "difference",
     "interval",
     "metadata",
     "plot",
+    "ratio",
     "relabel",
     "save",
     "schema",
@@ -129,7 +132,7 @@ RELEASED = [
     "to_latex",
     "to_markdown",
 ]
-RELEASED += ["unprojected", "verify"]
+RELEASED += ["total", "unprojected", "verify"]
 OF_FRAME = {"budget", "domain", "lineage", "plan", "plot"}
 
 
@@ -170,8 +173,12 @@ def test_each_frame_completes_to_what_applies_to_it(survey, schema):
     assert public(plan.dp) == public(private.dp.quality().dp) == ["plot"]
     assert public(private.dp.lineage.dp) == []
     assert public(private) == sorted({"columns", "copy", "dp", "loc", "pipe", *ROW_STEPS})
-    named = "abs between clip dt fillna isin isna isnull map notna notnull replace round str"
-    assert public(private["age"]) == public(private["age"] > 3) == named.split()
+    named = (
+        "abs between case_when clip dt fillna isin isna isnull map mask notna notnull replace round str where"
+    )
+    named += " add sub mul div pow mod floordiv radd rsub rmul rdiv rpow rmod rfloordiv truediv rtruediv"
+    named += " divide multiply subtract lt le gt ge eq ne"
+    assert public(private["age"]) == public(private["age"] > 3) == sorted(named.split())
     with private.dp.batch() as batch:
         assert public(batch) == sorted({*map(str, VERBS), "constrain", "plan"})
     assert public(private.dp.groupby("region")) == sorted({"keys", "selected", *VERBS_BY_GROUP})

@@ -423,6 +423,7 @@ TOPICS = {
         "bad_input",
         "docs",
         "first_minutes",
+        "from_pandas",
         "from_the_papers",
         "house",
         "oracle",
@@ -441,7 +442,14 @@ TOPICS = {
     "declaration": {"dates"},
     "frames": {"constants", "earlier_columns", "lineage_texts", "own_hints", "refused_names", "units"},
     "ledger": {"faults", "flips", "intrusions", "kept", "migration", "power_loss"},
-    "releases": {"bounding", "describe", "joint_constraints", "quantile_intervals", "spending"},
+    "releases": {
+        "aggregated_selections",
+        "bounding",
+        "describe",
+        "joint_constraints",
+        "quantile_intervals",
+        "spending",
+    },
     "risk": {"derived_columns"},
     "show": {"dates_shown"},
 }

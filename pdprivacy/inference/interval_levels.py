@@ -86,7 +86,7 @@ def interval(released: Released, level: float | None = None) -> Released:
 def _at_level(released: Released, level: float) -> Released:
     """Return the release with the margins of error of another level."""
     facts, before = read(released), projection.unprojected(released)
-    numbers = _Numbers.of(before)
+    numbers = ReleasedNumbers.of(before)
     if facts.part is not None and not numbers.have_own_noise:  # whose columns may be rows by now
         raise numbers.unknown()
     half = numbers.margins(level)
@@ -108,7 +108,7 @@ def _at_level(released: Released, level: float) -> Released:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Numbers:
+class ReleasedNumbers:
     """Released numbers before any projection, with their stated errors.
 
     ``values``: zeros for dates, whose errors are times.
@@ -120,7 +120,8 @@ class _Numbers:
     plus_minus: Floats
 
     @classmethod
-    def of(cls, released: Released) -> _Numbers:
+    def of(cls, released: Released) -> ReleasedNumbers:
+        """Return the numbers of a release."""
         facts, shape = read(released), released.shape
         values = np.zeros(shape) if "unit" in facts.error else released.to_numpy(np.float64)
         errors = (facts.error_of_each(name, shape) for name in ("standard_error", "plus_minus"))
@@ -168,7 +169,7 @@ class _Numbers:
         """Return the quantiles of the noise of numbers with noise of their own."""
         quantiles = np.full(self.values.shape, np.nan)
         for error in np.unique(self.standard_error[~np.isnan(self.standard_error)]):
-            quantiles[self.standard_error == error] = self._law(float(error)).central(level)
+            quantiles[self.standard_error == error] = self.law(float(error)).central(level)
         return quantiles
 
     def _sums(self, level: float) -> Floats:
@@ -207,7 +208,7 @@ class _Numbers:
             return DISCRETE[facts.mechanism](scale)
         raise self.unknown()
 
-    def _law(self, std: float) -> Distribution:
+    def law(self, std: float) -> Distribution:
         """Return the law of noise with this standard deviation."""
         facts, scales = self.facts, self.facts.scale
         if (continuous := CONTINUOUS.get(facts.mechanism)) is not None:
@@ -227,7 +228,7 @@ class _Numbers:
             at = columns == column
             of_sum, of_count = map(self._std, parts)
             values, reach = self.values[at] - middle[at], (high - middle)[at]
-            ratio = _Ratio(values, reach, self.standard_error[at], of_sum, of_count, self._law(1.0))
+            ratio = _Ratio(values, reach, self.standard_error[at], of_sum, of_count, self.law(1.0))
             counts_at = ratio.counts(self.plus_minus[at], self.facts.error["level"])
             if counts_at is None:
                 raise self.unknown()
@@ -267,6 +268,7 @@ class _Numbers:
         return np.broadcast_to(columns, shape)
 
     def unknown(self) -> MetadataError:
+        """The error for numbers whose metadata determine one level only."""
         return MetadataError(
             f"The metadata determine the error of this {self.facts.statistic!r} at level "
             f"{self.facts.error.get('level')} only.",

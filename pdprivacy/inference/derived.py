@@ -1,0 +1,248 @@
+"""Numbers computed from released ones, with errors that follow from the law of the noise; post-processing.
+
+A total or a difference has the noise of its terms, which are independent. The interval of a ratio holds every
+r for which ``first - r * second`` is within the noise of that difference (Fieller 1954): the probability that
+it misses the ratio of the exact numbers is at most 1 - level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.checks import has_hash, one_of, proportion, real
+from pdprivacy.core.statistics.confidence import Tail
+from pdprivacy.errors import MetadataError, ParameterError, got
+from pdprivacy.inference.interval_levels import CONTINUOUS, COUNTS, ReleasedNumbers
+from pdprivacy.releases import excerpts, metadata
+from pdprivacy.releases.metadata import PROJECT, Released, as_released, read
+from pdprivacy.text.marks import KEY
+from pdprivacy.types import Floats, Integers
+
+OTHER_NUMBERS = "counts and sums, such as private.dp.value_counts(...) or private.dp.groupby(...).sum(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Independent:
+    """Released numbers with independent noise of one law, and the standard deviation of each."""
+
+    values: Floats
+    std: Floats
+    tail: Tail
+    are_counts: bool
+    labels: tuple[pd.Index[Any], ...]
+
+    @classmethod
+    def of(cls, released: Released) -> _Independent:
+        """Return the numbers of a release or of an excerpt.
+
+        Raises MetadataError for numbers whose noise is not independent or not known.
+        """
+        whole = as_released(released)
+        settled = excerpts.excerpt(released).settled if whole is None else whole
+        facts = read(settled)
+        numbers = ReleasedNumbers.of(settled)
+        alone = numbers.have_own_noise and not numbers.dates and facts.constraint is None
+        alone = alone and (facts.statistic in COUNTS or facts.statistic == "sum")
+        if not alone or facts.releases != 1 or facts.weights is not None:
+            raise MetadataError(
+                f"The errors of what is computed from a released {facts.statistic!r} are not known.",
+                f"use {OTHER_NUMBERS}.",
+            )
+        if facts.bounding not in (None, PROJECT):
+            raise MetadataError(
+                "The numbers were kept within bounds, so that their noise is not symmetric.",
+                "release them with bounding=None.",
+            )
+        std, values = numbers.standard_error, settled.to_numpy(np.float64)
+        least = float(std.min())
+        if np.isnan(std).any() or (facts.mechanism not in CONTINUOUS and float(std.max()) != least):
+            raise MetadataError("The law of the noise is not known.", f"use {OTHER_NUMBERS}.")
+        tail = Tail(numbers.law(least))
+        return cls(values, std, tail, facts.statistic in COUNTS, tuple(settled.axes))
+
+    def of_labels(self, labels: Sequence[Any], argument: str) -> tuple[int, Integers]:
+        """Return the axis that has these labels, and their positions; columns come first."""
+        for axis in reversed(range(len(self.labels))):
+            known = [*self.labels[axis]]
+            positions = [_position(known, label) for label in labels]
+            if None not in positions:
+                return axis, np.array(positions, dtype=np.int64)
+        raise ParameterError(
+            f"{argument} must be labels of one axis of the release (got {got(labels[0])}).",
+            "released.index and released.columns show its labels.",
+        )
+
+    def pair(self, first: Hashable, second: Hashable) -> tuple[Floats, Floats, pd.Index[Any]]:
+        """Return the numbers of two labels and their deviations, along the last axis, and their labels."""
+        axis, positions = self.of_labels([first, second], "'first' and 'second'")
+        if positions[0] == positions[1]:
+            raise ParameterError("'first' and 'second' must be different labels.")
+        values, std = (np.moveaxis(each, axis, -1)[..., positions] for each in (self.values, self.std))
+        others = self.labels[1 - axis] if self.values.ndim == 2 else None
+        return values.reshape(-1, 2), std.reshape(-1, 2), others if others is not None else pd.Index([0])
+
+
+def _position(labels: list[Any], label: Any) -> int | None:
+    """The position of a label by type and value; None where it is not there, and for nulls."""
+    if not has_hash(label):
+        return None
+    same = [at for at, each in enumerate(labels) if type(each) is type(label) and each == label]
+    return same[0] if same else next((at for at, each in enumerate(labels) if each == label), None)
+
+
+def total(released: Released, axis: int | str | None = None, level: float = 0.95) -> pd.DataFrame:
+    """Return the sum of released numbers with its standard error and interval.
+
+    ``axis``: "index" or 0 for a sum of each column, "columns" or 1 for one of each row, as in
+    `DataFrame.sum`; None for the sum of all numbers. ``level``: the coverage of the interval.
+
+    The noise of the terms is independent, so the standard error grows as the root of their number; a release
+    of the total itself has less. The interval holds for any number of terms.
+
+    Raises MetadataError for numbers other than counts and sums, ParameterError for a wrong axis.
+
+    >>> import pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"]}), domain, epsilon=1000)
+    >>> total(private.dp.value_counts("area", epsilon=1000))
+           estimate  standard_error  lower  upper
+    total       3.0             0.0    3.0    3.0
+    """
+    numbers = _Independent.of(released)
+    named = {0: "index", 1: "columns"}.get(axis, axis) if type(axis) is int else axis
+    one_of(named, "axis", (None, "index", "columns"), "axis=0 or axis=1")
+    values, std = np.atleast_1d(numbers.values), numbers.std
+    index = pd.Index(["total"])
+    if named is None or values.ndim == 1:
+        if named == "columns":
+            raise ParameterError("A Series has no columns to sum over.", "released.dp.total().")
+        values, std = values.ravel()[np.newaxis], std.ravel()[np.newaxis]
+    elif named == "index":
+        values, std, index = values.T, std.T, numbers.labels[1]
+    else:
+        index = numbers.labels[0]
+    half = numbers.tail.half(proportion(level, "level"), std)
+    sums = values.sum(axis=-1)
+    return _table(sums, np.sqrt((std**2).sum(axis=-1)), sums - half, sums + half, index)
+
+
+def difference(released: Released, first: Hashable, second: Hashable, level: float = 0.95) -> pd.DataFrame:
+    """Return the released number of one label minus that of another one, with its error and interval.
+
+    ``first``, ``second``: labels of columns, for a difference in each row; or of rows.
+    ``level``: the coverage of the interval.
+
+    Raises MetadataError for numbers other than counts and sums, ParameterError for labels that are not there.
+
+    >>> import pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"]}), domain, epsilon=1000)
+    >>> difference(private.dp.value_counts("area", epsilon=1000), "b", "a")
+           estimate  standard_error  lower  upper
+    b - a       1.0             0.0    1.0    1.0
+    """
+    numbers = _Independent.of(released)
+    values, std, index = numbers.pair(first, second)
+    half = numbers.tail.half(proportion(level, "level"), std)
+    apart = values[:, 0] - values[:, 1]
+    index = index if numbers.values.ndim == 2 else pd.Index([f"{first} - {second}"])
+    return _table(apart, np.sqrt((std**2).sum(axis=-1)), apart - half, apart + half, index)
+
+
+def ratio(released: Released, first: Hashable, second: Hashable, level: float = 0.95) -> pd.DataFrame:
+    """Return the released number of one label over that of another one, with its error and interval.
+
+    ``first``, ``second``: labels of columns, for a ratio in each row; or of rows.
+    ``level``: the coverage of the interval, which is infinite where the noise hides whether the denominator
+    is 0. The standard error is that of first order, and NaN there. Ratios of counts are at least 0.
+
+    Raises MetadataError for numbers other than counts and sums, ParameterError for labels that are not there.
+
+    >>> import pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"]}), domain, epsilon=1000)
+    >>> ratio(private.dp.value_counts("area", epsilon=1000), "a", "b").round(3)
+           estimate  standard_error  lower  upper
+    a / b       0.5             0.0    0.5    0.5
+    """
+    numbers = _Independent.of(released)
+    values, std, index = numbers.pair(first, second)
+    half = numbers.tail.half(proportion(level, "level"), std[..., np.newaxis])
+    lower, upper = _fieller(values, half)
+    hidden = np.isinf(lower) | np.isinf(upper)
+    lower = np.maximum(lower, 0.0) if numbers.are_counts else lower
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(values[:, 1] == 0, np.nan, values[:, 0] / values[:, 1])
+        errors = np.hypot(std[:, 0], shares * std[:, 1]) / np.abs(values[:, 1])
+    index = index if numbers.values.ndim == 2 else pd.Index([f"{first} / {second}"])
+    return _table(shares, np.where(hidden, np.nan, errors), lower, upper, index)
+
+
+def _fieller(values: Floats, half: Floats) -> tuple[Floats, Floats]:
+    """Return the ratios r with ``(a - r b)**2 <= g**2 + (r h)**2``; all where ``|b| <= h``.
+
+    ``values``: a and b; ``half``: g and h, the half widths of either by itself. The half width of a - r b is
+    at most the root of the sum of squares of those of its terms.
+    """
+    (a, b), (g, h) = values.T, half.T
+    spare = (b - h) * (b + h)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum((h * a) ** 2 + g**2 * spare, 0.0))
+        ends = (a * b - root) / spare, (a * b + root) / spare
+    shown = np.abs(b) > h
+    return np.where(shown, ends[0], -np.inf), np.where(shown, ends[1], np.inf)
+
+
+def _table(
+    estimates: Floats, errors: Floats, lower: Floats, upper: Floats, index: pd.Index[Any]
+) -> pd.DataFrame:
+    columns = {"estimate": estimates, "standard_error": errors, "lower": lower, "upper": upper}
+    return pd.DataFrame(columns, index=index)
+
+
+def censor(released: Released, below: float) -> Released:
+    """Return the released counts without those below a threshold, which leave the metadata, too.
+
+    ``below``: a public number; noisy counts below it are left out. A table becomes a Series by column and
+    row. The counts that are left keep their errors, and the metadata say that small ones were left out.
+
+    This costs nothing, and protects nobody: the noise does. It keeps readers from numbers that are mostly
+    noise.
+
+    Raises MetadataError for anything but counts, for a table with margins, from which left-out counts could
+    be computed, and where no count is left.
+
+    >>> import pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"] * 20}), domain, epsilon=1000)
+    >>> censor(private.dp.value_counts("area", epsilon=1000), 10).to_dict()
+    {'b': 40, 'a': 20}
+    """
+    least = real(below, "below")
+    whole = as_released(released)
+    settled = excerpts.excerpt(released).settled if whole is None else whole
+    facts = read(settled)
+    if facts.statistic not in COUNTS or facts.normalize or facts.margins or facts.parts is not None:
+        raise MetadataError(
+            f"'censor' is for counts without margins, not for a released {facts.statistic!r}.",
+            "release the counts without margins=True and normalize=.",
+        )
+    plain = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
+    plain.attrs = settled.attrs
+    left = plain[plain >= least]
+    if not len(left):
+        raise MetadataError("No count is left.", "a smaller threshold.")
+    if isinstance(left.index, pd.MultiIndex):
+        left.index = left.index.remove_unused_levels()
+    part = excerpts.as_release(left)
+    assert part is not None
+    stored = dict(part.attrs[KEY])
+    before = stored.get("part") or {"of": facts.fingerprint, "numbers": settled.size, "changes": []}
+    stored["part"] = {**before, "changes": [*before["changes"], f"counts below {least:g} are left out"]}
+    metadata.attach(part, stored)
+    return part

@@ -1,0 +1,215 @@
+"""Ratios, differences and totals of released numbers: labels, coverage by the law of the noise, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdprivacy
+from pdprivacy import Column, Domain
+from pdprivacy.errors import MetadataError, ParameterError
+from pdprivacy.inference import derived
+from pdprivacy.mechanism import Gaussian, Geometric, Laplace
+from pdprivacy.risk.noise_sums import NoiseSum
+
+DOMAIN = Domain(
+    (
+        Column("area", "category", categories=("a", "b", "c", "d")),
+        Column("ill", "category", categories=("no", "yes")),
+        Column("x", "float", lower=-10, upper=10),
+        Column("y", "float", lower=0, upper=1000),
+    )
+)
+N = np.arange(1000)
+FRAME = pd.DataFrame(
+    {
+        "area": np.array(["a", "b", "c", "d"])[np.searchsorted([500, 900, 997], N, side="right")],
+        "ill": np.where(N % 4, "no", "yes"),
+        "x": N % 19 - 9.0,
+        "y": N * 0.5 + 1,
+    }
+)
+
+
+def protected(**words):
+    return pdprivacy.protect(FRAME, DOMAIN, epsilon=10**6, delta=0.5, **words)
+
+
+def counts(**words):
+    return protected().dp.value_counts("area", sort=False, **{"epsilon": 1, "rng": 4, **words})
+
+
+def table(**words):
+    return protected().dp.crosstab("area", "ill", **{"epsilon": 1, "rng": 4, **words})
+
+
+def test_values_and_labels_are_those_of_pandas():
+    one, two = counts(), table()
+    assert one.dp.total()["estimate"].item() == one.sum()
+    assert one.dp.difference("a", "b")["estimate"].to_dict() == {"a - b": one["a"] - one["b"]}
+    assert one.dp.ratio("a", "b")["estimate"].to_dict() == {"a / b": one["a"] / one["b"]}
+    pd.testing.assert_series_equal(two.dp.total(axis=0)["estimate"], two.sum() * 1.0, check_names=False)
+    pd.testing.assert_series_equal(
+        two.dp.total("columns")["estimate"], two.sum(axis=1) * 1.0, check_names=False
+    )
+    assert two.dp.total()["estimate"].item() == two.to_numpy().sum()
+    by_row, by_column = two.dp.ratio("yes", "no"), two.dp.difference("a", "b")
+    pd.testing.assert_series_equal(by_row["estimate"], two["yes"] / two["no"], check_names=False)
+    expected = (two.loc["a"] - two.loc["b"]) * 1.0
+    pd.testing.assert_series_equal(by_column["estimate"], expected, check_names=False)
+    assert [*by_row] == ["estimate", "standard_error", "lower", "upper"]
+
+
+def test_parts_of_a_release_have_the_same_errors():
+    one = counts()
+    part = one.sort_values().loc[["b", "a"]]
+    pd.testing.assert_frame_equal(part.dp.difference("a", "b"), one.dp.difference("a", "b"))
+    assert part.dp.total()["standard_error"].item() < one.dp.total()["standard_error"].item()
+    assert one.dp.difference("a", "b")["standard_error"].item() == pytest.approx(
+        math.sqrt(2) * one.dp.interval()["standard_error"].iloc[0]
+    )
+
+
+@pytest.mark.parametrize("terms", [2, 3, 8])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "geometric"])
+def test_intervals_hold_by_the_law_of_the_sum_of_the_noise(mechanism, level, terms):
+    """The exact probability that the noise of the terms stays within the margin is at least the level.
+
+    That of Gaussian noise is the level, and 0.9 of the margin is too little.
+    """
+    words = {"delta": 1e-6} if mechanism == "gaussian" else {}
+    one = counts(mechanism=mechanism, **words)
+    scale = one.dp.metadata.scale
+    made = {
+        "laplace": lambda: Laplace(epsilon=1, sensitivity=scale),
+        "geometric": lambda: Geometric(epsilon=1, sensitivity=1),
+        "gaussian": lambda: Gaussian(epsilon=1, delta=1e-6, sensitivity=1),
+    }[mechanism]()
+    law = made.distribution
+    numbers = derived._Independent.of(one)
+    assert numbers.std[0] == pytest.approx(law.std, rel=1e-6)
+    half = float(numbers.tail.half(level, np.full(terms, numbers.std[0])))
+    noise = NoiseSum(made, terms)
+
+    def within(size):
+        return float(noise.cdf(size) - noise.cdf(-size - (1 if mechanism == "geometric" else 0)))
+
+    assert within(half) >= level - 1e-4
+    if mechanism == "gaussian":
+        assert within(half) <= level + 1e-3
+        assert within(0.9 * half) < level
+    assert within(half) < 1 - (1 - level) / (6 if mechanism == "geometric" else 3)  # and a step of integers
+
+
+@pytest.mark.parametrize(("a", "b"), [(50.0, 40.0), (3.0, 100.0), (0.0, 20.0), (-30.0, 60.0), (400.0, 9.0)])
+def test_intervals_of_ratios_cover(a, b):
+    """By simulated noise of the law of the release; 20,000 intervals, within four standard errors."""
+    generator, level = np.random.default_rng(3), 0.9
+    scale = 4.0
+    noise = generator.laplace(scale=scale, size=(20_000, 2))
+    values = np.array([a, b]) + noise
+    numbers = derived._Independent.of(counts(mechanism="laplace"))
+    half = numbers.tail.half(level, np.full((1, 2, 1), scale * math.sqrt(2)))
+    lower, upper = derived._fieller(values, np.broadcast_to(half, values.shape))
+    covered = ((lower <= a / b) & (a / b <= upper)).mean()
+    assert covered >= level - 4 * math.sqrt(level * (1 - level) / 20_000)
+    assert (lower <= values[:, 0] / values[:, 1]).all()
+    assert (values[:, 0] / values[:, 1] <= upper).all()
+
+
+def test_a_denominator_that_may_be_zero_has_no_finite_interval():
+    row = counts(epsilon=0.5, rng=1).dp.ratio("a", "d").iloc[0]
+    assert row["upper"] == math.inf
+    assert math.isnan(row["standard_error"])
+    assert row["lower"] >= 0
+
+
+def test_sums_and_groups():
+    sums = protected().dp.groupby("area").sum("y", epsilon=100, rng=2)
+    assert sums.dp.total(axis=0).index.tolist() == ["y"]
+    share = sums.dp.ratio("a", "b").loc["y"]
+    assert share["lower"] < share["estimate"] < share["upper"]
+    several = protected().dp.sum(["x", "y"], epsilon=100, rng=2)
+    error = several.dp.interval()["standard_error"]
+    assert several.dp.difference("x", "y")["standard_error"].item() == pytest.approx(math.hypot(*error))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda: protected().dp.mean(["x", "y"], epsilon=1),
+        lambda: protected().dp.value_counts("area", normalize=True, epsilon=1),
+        lambda: table(margins=True),
+        lambda: protected().dp.median(["x", "y"], epsilon=1),
+        lambda: counts(bounding="clamp"),
+        lambda: protected().dp.corr(["x", "y"], epsilon=1),
+    ],
+)
+def test_other_numbers_are_refused(release):
+    released = release()
+    for call in (lambda dp: dp.total(), lambda dp: dp.difference(*released.index[:2])):
+        with pytest.raises(MetadataError):
+            call(released.dp)
+
+
+def test_wrong_arguments_and_changed_numbers():
+    one = counts()
+    for call in (
+        lambda: one.dp.ratio("a", "z"),
+        lambda: one.dp.ratio("a", "a"),
+        lambda: one.dp.total(axis=1),
+        lambda: one.dp.total(level=2),
+        lambda: one.dp.difference("a", ["b"]),
+        lambda: one.dp.censor("ten"),
+    ):
+        with pytest.raises(ParameterError):
+            call()
+    with pytest.raises(MetadataError):
+        (one + 1).dp.total()
+    with pytest.raises(MetadataError):
+        pd.Series([1.0]).dp.total()
+
+
+# ---------------------------------------------------------------- small cells
+
+
+def test_small_counts_leave_the_release_and_its_metadata():
+    one, two = counts(epsilon=50), table(epsilon=50)
+    left = one.dp.censor(10)
+    assert left.to_dict() == {"a": 500, "b": 400, "c": 97}
+    assert left.dp.metadata.part is not None
+    assert "counts below 10 are left out" in left.dp.changes
+    pd.testing.assert_frame_equal(left.dp.interval(), one.dp.interval().loc[["a", "b", "c"]])
+    cells = two.dp.censor(10)
+    assert cells.min() >= 10
+    assert len(cells) < two.size
+    for released, gone in ((left, "d"), (cells, "d")):
+        stored = json.dumps(released.attrs["dp"]["original"])
+        assert f'"{gone}"' not in stored
+        assert f'\\"{gone}\\"' not in stored
+    assert left.dp.censor(450).to_dict() == {"a": 500}
+    assert one.dp.censor(0).to_dict() == one.to_dict()
+
+
+def test_censored_releases_can_be_saved(tmp_path):
+    left = counts(epsilon=50).dp.censor(10)
+    left.dp.save(tmp_path / "counts.json")
+    again = pdprivacy.read_release(tmp_path / "counts.json")
+    assert again.to_dict() == left.to_dict()
+    assert '"d"' not in (tmp_path / "counts.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "release",
+    [lambda: table(margins=True), lambda: protected().dp.mean("x", epsilon=1), lambda: counts().head(0)],
+)
+def test_censoring_other_numbers_is_refused(release):
+    with pytest.raises(MetadataError):
+        release().dp.censor(10)
+    with pytest.raises(MetadataError):
+        counts().dp.censor(10**6)
