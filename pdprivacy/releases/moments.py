@@ -285,6 +285,9 @@ def _squared(bounds: Any) -> Any:
 SELECTIONS = ("max", "median", "min", "nunique", "quantile")
 """Statistics that are not made of sums; `agg` offers each by itself."""
 
+RANKS = {"min": 0, "median": Fraction(1, 2), "max": 1}
+"""Selections that are quantiles, of which `agg` takes a list, too."""
+
 Selection: TypeAlias = Literal["max", "median", "min", "nunique", "quantile"]
 Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
 Aggregates: TypeAlias = (
@@ -384,7 +387,7 @@ def moments_of(
 @with_noise_keywords("laplace")
 def agg(
     protected: Protected,
-    func: Aggregates | Selection | Mapping[Any, Selection],
+    func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -395,7 +398,8 @@ def agg(
 
     ``func``: a statistic ("count", "sum", "mean", "var" or "std"), a list of statistics, or a mapping from
     columns to either. ``columns`` (all numeric columns if None) and ``split`` as in `sum`. Or one of
-    "median", "min", "max", "quantile" and "nunique" for all columns, which is the release of that name.
+    "median", "min", "max", "quantile" and "nunique" for all columns, which is the release of that name; or a
+    list of "min", "median" and "max", which are quantiles with equal shares of the epsilon.
 
     All statistics of a column are computed from one set of noisy numbers with equal shares of its epsilon: a
     count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and
@@ -419,6 +423,11 @@ def agg(
         name, labels = selection
         select: Callable[..., Release[Any]] = getattr(releases, name)
         return select(protected, labels, epsilon=epsilon, **selection_options(name, split, noise))
+    if isinstance(func, list) and func and all(isinstance(name, str) and name in RANKS for name in func):
+        quantiles = [RANKS[name] for name in func]
+        options = selection_options("quantile", split, noise)
+        ranked: Release[Any] = releases.quantile(protected, columns, quantiles, epsilon=epsilon, **options)
+        return replace(ranked, labels=replace(ranked.labels, index=pd.Index(func)))
     chosen, kinds, by_name = asked_of(protected, func, columns, (), "agg")
     if by_name and len(set(kinds)) == 1:
         labels = [column.name for column in chosen]

@@ -55,7 +55,9 @@ def _in_order(release: Release[Any], selected: Sequence[Sequence[int]]) -> Seque
     """Return the selected steps of one release, the quantiles of each column in order."""
     ordered = list(selected)
     for quantiles in _by_column(_choices_of(release)):
-        q = release.labels.index.get_level_values(-1)[: len(quantiles)].to_numpy(np.float64)
+        shown = release.labels.index.get_level_values(-1)[: len(quantiles)]
+        own = [float(quantile.q) for quantile in quantiles.values()]
+        q = np.array(own if shown.dtype.kind != "f" else shown, np.float64)
         steps = in_order([*quantiles.values()], q, np.array([selected[at] for at in quantiles], np.int64))
         for at, row in zip(quantiles, steps.tolist(), strict=True):
             ordered[at] = row

@@ -54,6 +54,22 @@ def test_a_selection_by_agg_is_the_release_of_its_name(name):
         )
 
 
+@pytest.mark.parametrize("names", [["min", "median", "max"], ["max", "min"], ["median"]])
+def test_a_list_of_ranks_is_one_release_of_quantiles(names):
+    q = [{"min": 0, "median": 0.5, "max": 1}[name] for name in names]
+    private, other = protected(), protected()
+    made = private.dp.agg(names, ["age", "income"], **COST)
+    theirs = other.dp.quantile(["age", "income"], q, **COST)
+    assert made.index.tolist() == names
+    np.testing.assert_array_equal(made.to_numpy(), theirs.to_numpy())
+    assert made.dp.metadata.error == theirs.dp.metadata.error
+    assert private.dp.budget.spent == other.dp.budget.spent
+    assert made.dp.verify()
+    assert made.loc[names[::-1]].dp.changes == ("" if len(names) == 1 else "in another order")
+    with pytest.raises(ParameterError, match="repeat"):
+        private.dp.agg(["min", "min"], "age", **COST)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -265,6 +265,7 @@ ON_PROTECTED: dict[str, str] = {
         private.dp.mean("income", epsilon=0.1)
         private.dp.agg(["mean", "std"], "income", epsilon=0.1)
         private.dp.agg("median", "income", epsilon=0.1)
+        private.dp.agg(["min", "median", "max"], "income", epsilon=0.1)
         private.dp.agg(["mean", "median"], "income", epsilon=0.1)
         private.dp.agg({"age": "mean", "income": "std"}, epsilon=0.1)
         private.dp.describe("age", epsilon=0.1)
