@@ -165,6 +165,12 @@ def _by_number(epsilon: float, delta: float, p: float, count: int, gain: Gain | 
     return Fraction(smallest(meets)) * SAFE
 
 
+@functools.lru_cache(maxsize=4)
+def _joint_loss(p: float, count: int, delta: float, cut: bool) -> JointLoss:
+    """Return the loss, whose cells are the same for every epsilon."""
+    return JointLoss(p, count, delta, cut=cut)
+
+
 def _together(
     epsilon: float, delta: float, p: float, count: int, largest: float, gain: Gain | None, most: Fraction
 ) -> Fraction:
@@ -172,7 +178,7 @@ def _together(
 
     A scale of ``most`` is known to suffice.
     """
-    loss = JointLoss(p, count, delta, cut=gain is not None)
+    loss = _joint_loss(p, count, delta, gain is not None)
 
     def meets(b: float) -> bool:
         left = epsilon if gain is None else epsilon - count * gain(b, largest)

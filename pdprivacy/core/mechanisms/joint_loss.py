@@ -92,14 +92,19 @@ class JointLoss:
         below[0] += beyond / 2
         return np.append(-ends[-2::-1], ends[1:]), np.append(below, masses / 2), beyond / 2
 
+    @functools.cached_property
+    def _powers(self) -> Floats:
+        """The power of the upper end of each cell."""
+        return np.asarray(np.abs(self._cells[0]) ** self.p)
+
     def _losses(self, shift: float) -> Floats:
         """The largest loss within each cell, for a move by ``shift`` scales."""
         noise, _, _ = self._cells
         moved = np.abs(noise + shift) ** self.p
-        losses = moved - np.abs(noise) ** self.p
+        losses = moved - self._powers
         if self.p < 2 and not self.cut:
             losses = np.maximum(losses, 0.0)
-        return np.asarray(losses + ROUNDING * np.maximum(moved, np.abs(noise) ** self.p))
+        return np.asarray(losses + ROUNDING * np.maximum(moved, self._powers))
 
     def probability(self, shift: float, epsilon: float) -> float:
         """Return an upper bound of the probability that the loss exceeds ``epsilon``."""
