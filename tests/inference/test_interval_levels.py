@@ -46,6 +46,10 @@ ENDS = ["lower", "upper"]
 LEVELS = (0.5, 0.8, 0.99, 0.9999)
 
 
+def _ends(intervals):
+    return np.stack([intervals[end] for end in ENDS])
+
+
 def protected(neighbors="add_remove", **scope):
     frame, domain = FRAME, DOMAIN
     return pdprivacy.protect(frame, domain, epsilon=10**9, delta=0.9, neighbors=neighbors, **scope).dp
@@ -93,18 +97,15 @@ def test_an_interval_of_another_level_is_that_of_a_release_with_this_level(
     dp = protected(**scope)
     release = partial(RELEASES[name], dp, epsilon=epsilon, rng=7, **WAYS[way])
     released = release()
+    default = _ends(released.dp.interval())
     for level in LEVELS:
         with monkeypatch.context() as patch:
             patch.setattr(execute, "Drawn", partial(Drawn, level=level))
             expected = release()
         pd.testing.assert_frame_equal(pd.DataFrame(released), pd.DataFrame(expected), check_exact=True)
-        ours, stated = (
-            np.stack([table[end] for end in ENDS])
-            for table in (released.dp.interval(level), expected.dp.interval())
-        )
+        ours, stated = _ends(released.dp.interval(level)), _ends(expected.dp.interval())
         same = np.isclose(ours, stated, rtol=1e-4, atol=1e-6).all(axis=0)
         wider = (ours[0] <= stated[0]) & (ours[1] >= stated[1])
-        default = np.stack([released.dp.interval()[end] for end in ENDS])
         if name == "sums by group" and level < 0.9:  # the release states the quantile of a sum of noises
             assert (~wider | same).all()
         else:  # wider where the noise hides the count, and 95 % have the whole range
@@ -231,10 +232,8 @@ def test_an_interval_of_another_level_follows_from_the_noisy_parts(name, neighbo
             with monkeypatch.context() as patch:
                 patch.setattr(execute, "Drawn", partial(Drawn, level=level))
                 expected = release().dp.interval()
-            ours, stated = (
-                np.stack([table[end] for end in ENDS]) for table in (released.dp.interval(level), expected)
-            )
-            np.testing.assert_allclose(ours, stated, rtol=1e-4, atol=1e-6)
+            ours = _ends(released.dp.interval(level))
+            np.testing.assert_allclose(ours, _ends(expected), rtol=1e-4, atol=1e-6)
     assert released.dp.verify()
 
 
@@ -270,7 +269,7 @@ def test_intervals_of_other_levels_hold_as_often_as_they_say(name, neighbors, le
     sort = {"sort": False} if name == "shares" else {}
     call = OF_PARTS[name] if not sort else lambda dp, **o: dp.value_counts("g", normalize=True, **o)
     released = call(protected(neighbors), epsilon=2 * draws, releases=draws, rng=5, **sort)
-    ends = [np.asarray(released.dp.interval(level)[end]).reshape(len(truth), draws, -1) for end in ENDS]
+    ends = [end.reshape(len(truth), draws, -1) for end in _ends(released.dp.interval(level))]
     value = truth.reshape(len(truth), 1, -1)
     known = np.isfinite(value) & np.isfinite(ends[0])
     slack = 1e-9 * (1 + abs(value))
