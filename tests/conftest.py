@@ -34,6 +34,7 @@ import pdprivacy  # noqa: F401  (puts dp on every frame)
 from tests.support import spark as support_spark
 
 collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
+TESTS = Path(__file__).parent
 PANDAS_2 = pd.__version__.startswith("2.")
 if hasattr(os, "register_at_fork"):
     # a forked process collects nothing that its parent left: a connection of DuckDB, whose threads the fork
@@ -46,7 +47,8 @@ OLDEST_TOO |= {"test_postgres", "test_tables"}
 """Folders and modules of the long tests that run with the oldest dependencies, too.
 
 They are about frames, files, pictures and servers. Other long tests repeat what dependencies do not change:
-noise, losses, locks, and more parameters of tests that run with the oldest by default.
+noise, losses, locks, and more parameters of tests that run with the oldest by default. Of a test with several
+parameters, parameters run that cover every value of each; the newest pandas runs every combination.
 """
 
 
@@ -82,17 +84,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line("Tests marked 'full' were left out. 'pytest --full' runs all tests.")
 
 
-def covering(items: list[pytest.Item], number: int) -> set[pytest.Item]:
-    """Choose parameters of a test: each time those with most values, then pairs of values, not yet chosen."""
+def covering(items: list[pytest.Item], number: int | None = None) -> set[pytest.Item]:
+    """Choose parameters of a test: each time those with most values, then pairs of values, not yet chosen.
+
+    ``number``: how many; by default so many that they have every value of each parameter.
+    """
     features = {}
     for item in items:
-        values = sorted(item.callspec.indices.items())
+        values = list(enumerate(item.callspec._idlist))  # its indices are new ones for every combination
         features[item] = set(values), set(combinations(values, 2))
     waiting = list(items)
     Random(0).shuffle(waiting)
-    values, pairs = set(), set()
+    values, pairs, every = set(), set(), set().union(*(own for own, _ in features.values()))
     chosen = set()
-    while waiting and len(chosen) < number:
+    while waiting and (values < every if number is None else len(chosen) < number):
         best = max(
             waiting, key=lambda item: (len(features[item][0] - values), len(features[item][1] - pairs))
         )
@@ -116,14 +121,33 @@ def long_tests(items: list[pytest.Item]) -> set[pytest.Item]:
     return long
 
 
+def left_to_the_newest(long: set[pytest.Item]) -> set[pytest.Item]:
+    """The long tests that do not run with these dependencies, but for parameters that cover every value."""
+    left, by_test = set(), defaultdict(list)
+    for item in long if PANDAS_2 else ():
+        if not runs_long(item):
+            left.add(item)
+        elif hasattr(item, "callspec"):
+            by_test[item.nodeid.split("[")[0]].append(item)
+    for items in by_test.values():
+        items.sort(key=lambda item: item.nodeid)
+        left |= set(items) - covering(items)
+    return left
+
+
 def is_longer(item: pytest.Item) -> bool:
     """Whether a test does more with ``--full``: it draws examples, or it asks for the fixture `full`."""
     return is_hypothesis_test(getattr(item, "obj", None)) or "full" in getattr(item, "fixturenames", ())
 
 
+def is_in(names: set[str], path: Path) -> bool:
+    """Whether a file of tests is one of these modules, or in one of these folders."""
+    return not names.isdisjoint({path.stem, *path.relative_to(TESTS).parts})
+
+
 def runs_long(item: pytest.Item | pytest.Collector) -> bool:
     """Whether these dependencies run the long tests of a module."""
-    return not PANDAS_2 or not OLDEST_TOO.isdisjoint({item.path.stem, *Path(item.nodeid).parts})
+    return not PANDAS_2 or (item.path.is_relative_to(TESTS) and is_in(OLDEST_TOO, item.path))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,7 +162,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests marked ``full``, unless ``--full`` is given; skip them where a test is named.
 
     A test marked ``full(keep=n)`` keeps n of its parameters, which cover as many values of each as n can.
-    With ``--full``, pandas 2 skips the long tests that the newest pandas alone runs: all but `OLDEST_TOO`.
+    With ``--full``, pandas 2 leaves out long tests that the newest pandas runs: all but `OLDEST_TOO`, and of
+    these, parameters that combine values otherwise.
     With ``--rest``, what runs in the same way without it is left out.
 
     The tests of a file run in one process, one after the other: they share what is made once. Those that
@@ -151,9 +176,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             added = [item for item in items if item in long or is_longer(item)]
             config.hook.pytest_deselected(items=list(set(items).difference(added)))
             items[:] = added
-        for item in long if PANDAS_2 else ():
-            if not runs_long(item):
-                item.add_marker(pytest.mark.skip(reason="long test: it runs with the newest pandas"))
+        if left := left_to_the_newest(long):
+            items[:] = [item for item in items if item not in left]
+            config.hook.pytest_deselected(items=list(left))
     elif any("::" in argument for argument in config.args):
         for item in long:
             item.add_marker(pytest.mark.skip(reason="long test: run it with 'pytest --full'"))
