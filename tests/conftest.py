@@ -50,6 +50,16 @@ They are about frames, files, pictures and servers. Other long tests repeat what
 noise, losses, locks, and more parameters of tests that run with the oldest by default. Of a test with several
 parameters, parameters run that cover every value of each; the newest pandas runs every combination.
 """
+FAST = {"test_assignment", "test_bits", "test_blocks", "test_cells", "test_checks", "test_choice"}
+FAST |= {"test_conditions", "test_conform", "test_contents", "test_conversion", "test_date_steps"}
+FAST |= {"test_discrete_gaussian", "test_distributions", "test_events", "test_exact", "test_execute"}
+FAST |= {"test_exponential", "test_gaussian", "test_geometric", "test_inverse", "test_laplace"}
+FAST |= {"test_mechanisms", "test_one_person", "test_optimal", "test_pandas_engine", "test_privacy"}
+FAST |= {"test_random_calls", "test_rules", "test_sensitivities", "test_spec", "test_staircase", "test_steps"}
+"""Modules whose default tests are marked ``fast``: those of the core that take a second or less each.
+
+``pytest -m fast`` takes less than twenty seconds on two processors.
+"""
 
 
 for _profile, _examples in (("default", 15), ("full", 100 if PANDAS_2 else 300)):
@@ -150,6 +160,13 @@ def runs_long(item: pytest.Item | pytest.Collector) -> bool:
     return not PANDAS_2 or (item.path.is_relative_to(TESTS) and is_in(OLDEST_TOO, item.path))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m fast``, import no module without fast tests: importing all takes longer than the tests."""
+    name = collection_path.name
+    slow = name.startswith("test_") and not is_in(FAST, collection_path)
+    return True if slow and config.option.markexpr == "fast" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> None:
     """Draw few examples in a module that is imported where these dependencies do not run its long tests."""
@@ -170,6 +187,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     name a group of pytest-xdist themselves are together across files instead.
     """
     full, rest = config.option.full, config.option.rest
+    for item in items:
+        if item.path.is_relative_to(TESTS) and is_in(FAST, item.path):
+            item.add_marker(pytest.mark.fast)
     long = long_tests(items) if rest or PANDAS_2 or not full else set()
     if full:
         if rest:

@@ -21,7 +21,7 @@ import pdprivacy
 import pdprivacy.releases
 from pdprivacy import accessor as accessors
 from pdprivacy.core.mechanisms import MECHANISMS
-from tests.conftest import OLDEST_TOO
+from tests.conftest import FAST, OLDEST_TOO
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -491,8 +491,17 @@ def test_the_tree_of_tests_mirrors_the_package():
     assert {name for name in imported if re.match(r"tests\.(.*\.test_|benchmarks)", name)} == set()
 
 
-def test_long_tests_of_the_oldest_dependencies_are_there():
-    assert {path.stem for path in TESTS.rglob("*")} >= OLDEST_TOO
+def test_fast_tests_and_long_ones_of_the_oldest_dependencies_are_there():
+    assert {path.stem for path in TESTS.rglob("*")} >= OLDEST_TOO | FAST
+
+
+def test_the_loops_of_the_makefile_are_those_of_the_guide_and_of_the_check_of_a_checkout():
+    makefile, guide, check = (
+        (TESTS.parent / name).read_text() for name in ("Makefile", "CONTRIBUTING.md", ".ci/run")
+    )
+    commands = re.findall(r"^\t(.+)$", makefile, re.MULTILINE)
+    assert [command for command in commands if f"`{command}`" not in guide] == []
+    assert [command for command in commands if command not in check] == ["pytest -m fast"]
 
 
 def test_names_are_unique():
