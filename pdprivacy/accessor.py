@@ -523,7 +523,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
 
         facts = self._protected()
         return Standing(
-            engine="pandas" if isinstance(facts.records, pd.DataFrame) else facts.records.engine,
+            engine=facts.sealed.engine,
             domain=facts.domain,
             unit=facts.unit,
             budget=facts.budget,

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -196,9 +196,10 @@ UPWARDS = {
     ("core.gate.contents", "amplification"),
     ("core.gate.contents", "ledger"),
     ("core.gate.execute", "ledger"),
+    ("core.gate.parts", "amplification"),
+    ("core.gate.parts", "ledger"),
     ("core.gate.spec", "ledger"),
     ("frames.frame", "accessor"),
-    ("frames.frame", "amplification"),
 }
 """The modules that import a room above their own, for type checkers too; the set may shrink."""
 
@@ -252,26 +253,63 @@ def test_only_the_gate_may_know_both_data_and_noise():
     assert both == set()
 
 
-# Who looks at exact numbers beside the gate: for the curator, who publishes none of them; and for the choice
-# of a secret part, of which nothing is shown.
-LOOKS_AT_CELLS = {
+OF_RECORDS = {"Records", "records_of", "_sealed"}
+"""Names by which `pdprivacy.core.gate.records` gives records."""
+
+CURATORS = {
     "pdprivacy.amplification.omission",
+    "pdprivacy.risk.data_quality",
     "pdprivacy.risk.repeated_publications",
-    "pdprivacy.amplification.sampling",
     "pdprivacy.risk.table_risk",
     "pdprivacy.risk.table_utility",
 }
+"""The modules that look at exact numbers for the curator, and publish none of them."""
 
 
-def test_exact_numbers_are_asked_of_the_engine_by_the_gate_alone():
-    readers = {
+def opening(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names of records in a module: of variables, attributes and imports, and texts for ``getattr``."""
+    texts = set()
+    for node in nodes:
+        match node:
+            case (
+                ast.Name(id=text) | ast.Attribute(attr=text) | ast.alias(name=text) | ast.Constant(value=text)
+            ):
+                texts.add(text)
+    return OF_RECORDS & texts
+
+
+def test_records_are_opened_in_the_folder_of_the_gate_alone():
+    gate = [path for path in FILES if part(path) == "core.gate"]
+    assert set().union(*(opening(nodes_of(path)) for path in gate)) == OF_RECORDS
+    assert [dotted(path) for path in FILES if path not in gate and opening(nodes_of(path))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from pdprivacy.core.gate.records import records_of as look",
+        "records.records_of(release.facts).snapshot.iloc[0]",
+        'metadata["first"] = release.facts.sealed._sealed.cells.iloc[0].to_dict()',
+        'getattr(protected.sealed, "_sealed")',
+    ],
+)
+def test_a_line_that_opens_records_is_noticed(line):
+    text = (PACKAGE / "releases/publish.py").read_text(encoding="utf-8")
+    assert not opening(ast.walk(ast.parse(text)))
+    assert opening(ast.walk(ast.parse(f"{text}\n{line}")))
+
+
+def test_exact_numbers_are_for_the_curator_and_the_gate_alone():
+    gate = {"pdprivacy.core.gate.curator", "pdprivacy.core.gate.execute", "pdprivacy.core.gate.parts"}
+    users = {dotted(path) for path in FILES if "pdprivacy.core.gate.curator" in own_modules(path, types=True)}
+    assert users == CURATORS
+    openers = {
         dotted(path)
         for path in FILES
         for node in nodes_of(path)
-        if isinstance(node, ast.Attribute) and node.attr == "engine"
-        if ast.unparse(node.value).endswith(("protected", "facts", "Protected"))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "records_of"
     }
-    assert readers == {"pdprivacy.core.gate.execute"} | LOOKS_AT_CELLS
+    assert openers == gate
 
 
 def test_the_gate_charges_before_it_reads():

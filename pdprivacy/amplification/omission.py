@@ -20,15 +20,14 @@ import pandas as pd
 
 from pdprivacy import checks
 from pdprivacy.amplification.sampling import (
+    OutlierScores,
     Secret,
     Spend,
-    by_unit,
     limits_of,
     refuse_units,
-    scores_of,
     spread_of,
 )
-from pdprivacy.amplification.suppression import Distance, keep_probabilities
+from pdprivacy.amplification.suppression import Distance
 from pdprivacy.amplification.suppression.amplification import (
     LARGEST_EPSILON,
     Amplification,
@@ -39,12 +38,14 @@ from pdprivacy.amplification.suppression.amplification import (
 )
 from pdprivacy.checks import one_of
 from pdprivacy.core import noise
+from pdprivacy.core.gate import curator
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.entered import charging
 from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.parts import AlikeCoins, Coins, SomeOf
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import Release, columns_of
-from pdprivacy.core.noise import RandomState, Source
+from pdprivacy.core.noise import RandomState
 from pdprivacy.core.privacy import Approx, Pure, Rational, loss, positive
 from pdprivacy.core.statistics import numbers_of
 from pdprivacy.declaration.domain import Column
@@ -57,9 +58,8 @@ from pdprivacy.releases import clustering, histograms, moments, selection
 from pdprivacy.releases.batches import with_price
 from pdprivacy.risk.table_risk import confidential, levels_of
 from pdprivacy.text.progress import shown
-from pdprivacy.types import Floats, Labels, Mask
+from pdprivacy.types import Floats, Labels
 
-Draw: TypeAlias = "Callable[[_Omission, Source], Mask]"
 Score: TypeAlias = Callable[[Any, Fraction], float]
 """The error of what was released, of about this share of the records."""
 
@@ -156,8 +156,7 @@ def _truth(
 ) -> Any:
     """Return the exact statistic, without noise."""
     if statistic == "count":
-        engine = protected.engine
-        return [engine.present(column) for column in columns] if columns else [engine.rows]
+        return curator.present(protected, columns)
     values = [_values(protected, column, statistic) for column in columns]
     if any(len(numbers) < 2 for numbers in values):
         raise ParameterError("Fewer than two records are without nulls, so that there is nothing to compare.")
@@ -171,7 +170,7 @@ def _truth(
 
 def _values(protected: Protected, column: Column, method: str) -> Floats:
     """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
-    numbers = protected.snapshot[column.name].to_numpy(dtype=np.float64, na_value=np.nan)
+    (numbers,) = curator.numbers(protected, [column.name], np.nan)
     return np.asarray(np.clip(numbers[~np.isnan(numbers)], *column.bounds(method)))
 
 
@@ -180,7 +179,7 @@ def _of_labels(
 ) -> Score:
     """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
-    counts = protected.engine.table(columns, statistic)[: len(labels)]
+    counts = curator.counts(protected, columns, statistic)[: len(labels)]
     best = {labels[position] for position in np.flatnonzero(counts == counts.max())}
     return lambda released, _: float(released.iloc[0] not in best)
 
@@ -198,10 +197,7 @@ def _of_centers(
     else:
         widths = np.array([np.ptp(numbers_of(column)) for column in columns])
     scale = np.divide(1.0, widths, out=np.zeros(len(widths)), where=widths > 0)
-    cells = protected.snapshot[[column.name for column in columns]]
-    points = np.column_stack(
-        [column.to_numpy(dtype=np.float64, na_value=np.nan) for _, column in cells.items()]
-    )
+    points = np.column_stack(curator.numbers(protected, [column.name for column in columns], np.nan))
     points = points[~np.isnan(points).any(axis=1)] * scale
     if not len(points):
         raise ParameterError("No record is without nulls, so that there is nothing to compare.")
@@ -389,10 +385,6 @@ class _Omission:
         scope = protected.scope.of_subset() if rows is None else replace(protected.scope, rows=rows)
         return replace(protected, scope=scope)
 
-    def part(self, protected: Protected, members: Mask) -> Protected:
-        """These records, as a release of the part sees them."""
-        return replace(self.facts(protected), records=protected.snapshot.take(np.flatnonzero(members)))
-
 
 ALL_RECORDS = _Omission((), None, Fraction(1))
 
@@ -401,12 +393,12 @@ def _compared(
     comparison: _Comparison,
     ways: Sequence[_Omission],
     names: Sequence[str],
-    drawing: Callable[[], Draw],
+    coins: Mapping[_Omission, Coins],
     repetitions: Any,
     rng: RandomState,
     progress: bool | None,
 ) -> pd.DataFrame:
-    """One row per level and way; ``drawing`` reads what the parts depend on."""
+    """One row per level and way; ``coins``: how each way chooses its records."""
     protected, levels = comparison.protected, comparison.levels
     repetitions = checks.whole(repetitions, "repetitions", 2, MOST_REPETITIONS)
     stated = [loss(level, comparison.arguments.get("delta", 0)) for level in levels]
@@ -432,12 +424,12 @@ def _compared(
         comparison.check(way.facts(protected), next(known.part for known in costs[way] if known is not None))
     # nothing was read so far
     read = [column.name for column in comparison.chosen]
-    whole = replace(protected, records=protected.snapshot[read], units=None)
+    whole = curator.only(protected, read)
     score = comparison.statistic.score(whole, comparison.chosen, comparison.name, comparison.arguments)
-    draw = drawing()
+    draw = {way: curator.parts(way.facts(whole), coins[way]) for way in feasible}
     errors = {way: np.full((len(levels), repetitions), np.nan) for way in (ALL_RECORDS, *feasible)}
     for way, turn in turns:
-        part = whole if way is ALL_RECORDS else way.part(whole, draw(way, noise.source(state)))
+        part = whole if way is ALL_RECORDS else draw[way](noise.source(state))
         for level, affordable in enumerate(costs[way]):
             if affordable is not None:
                 released = comparison.release(part, affordable.part, state)
@@ -554,13 +546,8 @@ def compare_sampling(
     levels, _ = levels_of(epsilon)
     comparison = _Comparison.of(protected, levels, statistic, columns, args, options, spend)
     ways = _samples(protected, _checked_values("rates", rates, "rates=[0.1, 0.5, 0.9]."))
-
-    def draw(way: _Omission, source: Source) -> Mask:
-        if way.rows is not None:
-            return noise.draw_without_replacement(len(protected.snapshot), way.rows, source)
-        return by_unit(protected, lambda size: noise.coins(size, way.share, source))
-
-    frame = _compared(comparison, ways, ["rate"], lambda: draw, repetitions, rng, progress)
+    coins = {way: AlikeCoins(way.share) if way.rows is None else SomeOf(way.rows) for way in ways}
+    frame = _compared(comparison, ways, ["rate"], coins, repetitions, rng, progress)
     return confidential(frame, "compare_sampling", **_description(comparison))
 
 
@@ -571,7 +558,7 @@ def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Omission]:
     if protected.unit.neighbors == "add_remove":
         return [_Omission((float(share),), Poisson(share), share) for share in shares]
     scope = protected.scope
-    if scope.rows is None or scope.filtered or protected.units is not None:
+    if scope.rows is None or scope.filtered or protected.unit.column is not None:
         raise ParameterError(
             "A sample without replacement needs a public number of records; that of this frame is private.",
             "compare from the frame before it is filtered.",
@@ -648,22 +635,9 @@ def compare_suppression(
     one_of(distance, "distance", get_args(Distance))
     limits = limits_of(comparison.chosen, distance, "compare_suppression")
     ways = [_Omission((float(m), float(M)), Outliers(m, M), 1 - (m + M) / 2) for m, M in pairs]
-
-    def drawing() -> Draw:
-        spread = [(way, pair) for way, pair in zip(ways, pairs, strict=True) if pair[0] < pair[1]]
-        probabilities: dict[_Omission, Floats] = {}
-        if spread:
-            scores = scores_of(protected, comparison.chosen, distance, limits, progress)
-            probabilities = {way: keep_probabilities(scores, *pair) for way, pair in spread}
-
-        def draw(way: _Omission, source: Source) -> Mask:
-            if way in probabilities:
-                return noise.weighted_coins(probabilities[way], source)
-            return noise.coins(len(protected.snapshot), way.share, source)
-
-        return draw
-
-    frame = _compared(comparison, ways, ["m", "M"], drawing, repetitions, rng, progress)
+    scores = OutlierScores(comparison.chosen, distance, limits, progress)
+    coins = {way: scores.coins(*pair) for way, pair in zip(ways, pairs, strict=True)}
+    frame = _compared(comparison, ways, ["m", "M"], coins, repetitions, rng, progress)
     return confidential(frame, "compare_suppression", **_description(comparison), distance=distance)
 
 

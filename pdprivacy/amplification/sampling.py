@@ -29,16 +29,25 @@ from pdprivacy.core import noise
 from pdprivacy.core.accounting import Event, Events
 from pdprivacy.core.gate.contents import Protected, Step
 from pdprivacy.core.gate.execute import charge, noting_charges
+from pdprivacy.core.gate.parts import (
+    AlikeCoins,
+    Coins,
+    LabelCoins,
+    SomeOf,
+    WeightedCoins,
+    divided,
+    drawn,
+)
 from pdprivacy.core.gate.spec import Price, columns_of, label_with_steps
-from pdprivacy.core.noise import RandomState, Source
+from pdprivacy.core.noise import RandomState
 from pdprivacy.core.privacy import Approx, Pure, Rational, loss, show
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import BudgetError, OmissionWarning, ParameterError, TableTooLargeError, got, warn
-from pdprivacy.frames import ProtectedFrame, divide, draw
+from pdprivacy.frames import ProtectedFrame
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.ledger import Budget, Entry
 from pdprivacy.text.numbers import percent
-from pdprivacy.types import Floats, Integers, Labels, Mask
+from pdprivacy.types import Floats, Integers, Labels
 
 HUNDREDTH = Fraction(1, 100)
 
@@ -104,9 +113,9 @@ def partition(
         return Price(each, "", [(Event(each), times)], times=times)
 
     price, entry = charge(protected, total, price_of, label, release_id)
-    groups = divide(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
+    groups = divided(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
     protected.budget.answered(entry.number)
-    return groups
+    return {label: ProtectedFrame(group) for label, group in groups.items()}
 
 
 def sample(
@@ -184,25 +193,26 @@ def sample(
         )
     _check_part(protected, "sample")
     law: Amplification
+    coins: Coins
     if by is not None or isinstance(frac, Mapping):
         column, rates = _rates_by_label(protected, frac, by)
         rate, least = max(rates), min(rates)
         shares = show(rate) if least == rate else f"{show(least)} to {show(rate)}"
         law, text, rows = Poisson(rate), f"sample(frac={shares}, by={column.name!r})", None
-        mask = _stratified_coins(protected.engine.codes(column, "sample"), [*rates, least], source)
+        coins = LabelCoins(column, [*rates, least])
     elif frac is not None:
         rate = least = check_rate(frac, "frac")
         law, text, rows = Poisson(rate), f"sample(frac={show(rate)})", None
-        mask = by_unit(protected, lambda size: noise.coins(size, rate, source))
+        coins = AlikeCoins(rate)
     else:
         size, total = _sample_size(protected, n)
         rate = least = Fraction(size, total)
         law, text, rows = WithoutReplacement(rate), f"sample(n={size})", size
-        mask = noise.draw_without_replacement(total, size, source)
+        coins = SomeOf(size)
     if least < 1:
         _warn_of_sampling(rate, least)
     step = Step(text, None, law=str(law))
-    return draw(protected, mask, step, Secret(law, spend), rows=rows, seeded=source.seeded)
+    return ProtectedFrame(drawn(protected, coins, source, step, Secret(law, spend), rows=rows))
 
 
 def suppress_outliers(
@@ -266,17 +276,13 @@ def suppress_outliers(
     _check_part(protected, "suppress_outliers")
     chosen = columns_of(protected, columns, "suppress_outliers")
     limits = limits_of(chosen, distance, "suppress_outliers")
-    if low == high:
-        mask = noise.coins(len(protected.snapshot), 1 - low, source)
-    else:
-        scores = scores_of(protected, chosen, distance, limits, progress)
-        mask = noise.weighted_coins(keep_probabilities(scores, low, high), source)
+    coins = OutlierScores(chosen, distance, limits, progress).coins(low, high)
     law = Outliers(low, high)
     _warn_of_suppression(law)
     names = [column.name for column in chosen]
     text = f"{names[0] if len(names) == 1 else names!r}, m={show(low)}, M={show(high)}, distance={distance!r}"
     step = Step(f"suppress_outliers({text})", None, law=str(law))
-    return draw(protected, mask, step, Secret(law, spend), rows=None, seeded=source.seeded)
+    return ProtectedFrame(drawn(protected, coins, source, step, Secret(law, spend)))
 
 
 def _check_part(protected: Protected, method: str) -> None:
@@ -293,13 +299,6 @@ def _check_part(protected: Protected, method: str) -> None:
         )
 
 
-def by_unit(protected: Protected, throw: Callable[[int], Mask]) -> Mask:
-    """Return the throw of one coin per record, or of one coin per unit for all its records."""
-    if protected.units is None:
-        return throw(len(protected.snapshot))
-    return throw(int(protected.units.max(initial=-1)) + 1)[protected.units]
-
-
 def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, list[Fraction]]:
     """Return the column and the rate of each of its declared cells."""
     if by is None or not isinstance(frac, Mapping):
@@ -307,7 +306,7 @@ def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, l
             "'by' and a 'frac' that maps its labels to shares go together.",
             "sample(frac={LABEL: 0.5, OTHER_LABEL: 0.1}, by=COLUMN).",
         )
-    if protected.units is not None or protected.scope.contribution > 1:
+    if protected.unit.column is not None or protected.scope.contribution > 1:
         raise ParameterError(
             "Shares by label are for one record per unit: the records of a unit may have several labels.",
             "sample(frac=0.3).",
@@ -326,20 +325,11 @@ def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, l
     return columns[0], [check_rate(frac[cell], "frac") for cell in cells]
 
 
-def _stratified_coins(codes: Integers, rates: Sequence[Fraction], source: Source) -> Mask:
-    """Return one coin per record, by the rate of its cell; the last rate is that of the cell -1."""
-    kept = np.zeros(len(codes), dtype=bool)
-    for cell, rate in zip([*range(len(rates) - 1), -1], rates, strict=True):
-        members = codes == cell
-        kept[members] = noise.coins(int(members.sum()), rate, source)
-    return kept
-
-
 def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
     """Return the number of sampled records and the number of all records."""
     size = whole(n, "n", 1)
     scope = protected.scope
-    if scope.rows is None or scope.filtered or protected.units is not None:
+    if scope.rows is None or scope.filtered or protected.unit.column is not None:
         raise ParameterError(
             "'n' needs a public number of records, and the number of these records is private.",
             "sample the frame before it is filtered.",
@@ -392,20 +382,36 @@ def limits_of(columns: Sequence[Column], distance: Distance, method: str) -> lis
     return limits
 
 
-def scores_of(
-    protected: Protected,
-    columns: Sequence[Column],
-    distance: Distance,
-    limits: Sequence[tuple[float, float]],
-    progress: bool | None,
-) -> Floats:
-    """Return the outlier score of each record, from columns and their `limits_of`."""
-    if distance == "discrete":
-        return outlier_scores(protected.engine.codes(columns[0], "suppress_outliers"), distance)
-    arrays = [protected.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
-    table = arrays[0] if distance == "absolute" else np.column_stack(arrays)
-    bounds: Any = limits[0] if distance == "absolute" else list(limits)
-    return outlier_scores(table, distance, bounds, progress=progress)
+@dataclass(slots=True)
+class OutlierScores:
+    """The outlier score of each record, from columns and their `limits_of`; computed once."""
+
+    columns: Sequence[Column]
+    distance: Distance
+    limits: Sequence[tuple[float, float]]
+    progress: bool | None
+    _scores: Floats | None = field(default=None, repr=False)
+
+    def coins(self, low: Fraction, high: Fraction) -> Coins:
+        """Return the coins of suppression with the least and the largest probability."""
+        if low == high:
+            return AlikeCoins(1 - low)
+        return WeightedCoins(
+            self.columns,
+            self.distance == "discrete",
+            lambda arrays: keep_probabilities(self._of(arrays), low, high),
+        )
+
+    def _of(self, arrays: Sequence[Integers | Floats]) -> Floats:
+        if self._scores is None:
+            if self.distance == "discrete":
+                self._scores = outlier_scores(arrays[0], self.distance)
+            else:
+                single = self.distance == "absolute"
+                table = arrays[0] if single else np.column_stack(arrays)
+                bounds: Any = self.limits[0] if single else list(self.limits)
+                self._scores = outlier_scores(table, self.distance, bounds, progress=self.progress)
+        return self._scores
 
 
 def _warn_of_sampling(rate: Fraction, least: Fraction) -> None:

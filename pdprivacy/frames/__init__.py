@@ -2,7 +2,7 @@
 
 from pdprivacy.core.gate.contents import REFUSED, Protected, Step, declared, lineage, refusal
 from pdprivacy.frames.column import ProtectedColumn
-from pdprivacy.frames.frame import ROW_STEPS, ProtectedFrame, divide, draw, find, transformed, unprotected
+from pdprivacy.frames.frame import ROW_STEPS, ProtectedFrame, find, unprotected
 
 __all__ = [
     "REFUSED",
@@ -12,11 +12,8 @@ __all__ = [
     "ProtectedFrame",
     "Step",
     "declared",
-    "divide",
-    "draw",
     "find",
     "lineage",
     "refusal",
-    "transformed",
     "unprotected",
 ]

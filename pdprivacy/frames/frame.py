@@ -8,9 +8,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -18,9 +16,10 @@ import pandas as pd
 
 from pdprivacy.checks import has_hash, one_of
 from pdprivacy.core import rows as steps
-from pdprivacy.core.gate.contents import Protected, Step
+from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.parts import transformed
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
-from pdprivacy.declaration.domain import Column, Domain, Role
+from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.frames.column import ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
@@ -29,14 +28,11 @@ from pdprivacy.frames.use import use_step
 from pdprivacy.frames.variables import with_constants
 from pdprivacy.hints.examples import EXAMPLES, Example, quoted
 from pdprivacy.hints.suggestions import with_hints
-from pdprivacy.types import Integers, Labels, Mask
+from pdprivacy.types import Labels
 
 if TYPE_CHECKING:
     from pdprivacy.accessor import ProtectedDP
-    from pdprivacy.amplification.sampling import Secret
-    from pdprivacy.core.engines.other import EngineFrame
     from pdprivacy.core.rows import Syntax, Transform
-    from pdprivacy.ledger import Budget
 
 
 End: TypeAlias = float | str | date
@@ -596,152 +592,3 @@ def unprotected() -> NotProtectedError:
         'private = df.dp.protect(schema, epsilon=1.0); private.dp.mean("age", epsilon=0.1). '
         '"python -m pdprivacy declare data.csv" writes a schema to fill in.',
     )
-
-
-# ---------------------------------------------------------------- records after a step
-
-
-def transformed(protected: Protected, transform: Transform, condition: str | None = None) -> Protected:
-    """The facts after a transform of each record.
-
-    ``condition``: in the words of the user, where it only leaves records out.
-    """
-    facts = _facts_after(protected, transform, condition)
-    if protected.source is not None:
-        return replace(facts, records=_transformed_source(protected.source, transform))
-    facts = replace(facts, records=transform.assigned(protected.snapshot))
-    return facts if transform.keep is None else _selected_records(facts, transform.keep(protected.snapshot))
-
-
-def with_step(protected: Protected, transform: Transform) -> Protected:
-    """The facts of a release that reads the records after a transform, which is made when it reads."""
-    facts, earlier = _facts_after(protected, transform), protected.derived
-
-    def derived(facts: Protected) -> Protected:
-        return transformed(facts if earlier is None else earlier(facts), transform)
-
-    return replace(facts, derived=derived)
-
-
-def _facts_after(protected: Protected, transform: Transform, condition: str | None = None) -> Protected:
-    """The facts after a transform, with the records before it."""
-    scope = protected.scope if transform.keep is None else protected.scope.of_subset()
-    step = Step(
-        transform.text,
-        condition=condition,
-        made=frozenset(transform.columns),
-        decided_by=_deciding(protected, transform, condition),
-    )
-    return replace(protected, domain=transform.domain, scope=scope, lineage=(*protected.lineage, step))
-
-
-def _deciding(
-    protected: Protected, transform: Transform, condition: str | None
-) -> tuple[tuple[Hashable, Role | None], ...]:
-    """Return the name and the role of each column that decides which records stay.
-
-    A null as it was declared says nothing of a value; one that a row step made does.
-    """
-    if transform.keep is None:
-        return ()
-    made = frozenset[Hashable]().union(*(step.made for step in protected.lineage))
-    names = [name for name in transform.reads if condition is not None or name in made]
-    return tuple([(name, protected.domain[name].role) for name in names])
-
-
-def _selected_records(facts: Protected, mask: Mask) -> Protected:
-    """Return the facts with the records where ``mask`` is true."""
-    units = None if facts.units is None else facts.units[mask]
-    return replace(facts, records=facts.snapshot.take(np.flatnonzero(mask)), units=units)
-
-
-def _transformed_source(source: EngineFrame, transform: Transform) -> EngineFrame:
-    """The frame of another engine after a transform."""
-    from pdprivacy.core.engines.other import Piecewise
-
-    names = list(transform.domain)
-    if not transform.columns and transform.keep is None:
-        return source.select(names)
-
-    def run(
-        frame: pd.DataFrame, made: Sequence[Hashable]
-    ) -> tuple[dict[Hashable, pd.Series[Any]], Mask | None]:
-        return transform.made(frame, made), None if transform.keep is None else transform.keep(frame)
-
-    columns = tuple(transform.domain[name] for name in transform.columns)
-    filters = transform.keep is not None
-    result = source.then(Piecewise(transform.reads, columns, run, transform.sources, filters)).select(names)
-    result.check(transform.domain.counted)
-    return result
-
-
-# ---------------------------------------------------------------- parts
-
-
-def draw(
-    protected: Protected, mask: Mask, step: Step, secret: Secret, *, rows: int | None, seeded: bool
-) -> ProtectedFrame:
-    """A protected frame of a secret part of the records; ``rows``: their number, where it is public."""
-    scope = protected.scope.of_subset()
-    if rows is not None:
-        scope = replace(protected.scope, rows=rows)
-    facts = replace(
-        protected,
-        scope=scope,
-        secret=secret,
-        seeded=protected.seeded or seeded,
-        lineage=(*protected.lineage, step),
-    )
-    return ProtectedFrame(_selected_records(facts, mask))
-
-
-def divide(
-    protected: Protected, column: Column, purse: Callable[[], Budget]
-) -> dict[Hashable, ProtectedFrame]:
-    """A protected frame of the records of each declared label of a column, each with a budget of its own."""
-    labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
-    parts = _parts(protected, column, len(labels))
-    name = protected.written.get(column.name, column.name)
-    groups = {}
-    for (records, units), label in zip(parts, labels, strict=True):
-        budget = purse()
-        budget.bind(protected.unit)
-        condition = f"{name} is {label!r}"
-        step = Step(condition, condition=condition, decided_by=((column.name, column.role),))
-        groups[label] = ProtectedFrame(
-            replace(
-                protected,
-                records=records,
-                units=units,
-                scope=protected.scope.of_subset(),
-                budget=budget,
-                secret=None,  # paid for as a whole
-                lineage=(*protected.lineage, step),
-            )
-        )
-    return groups
-
-
-def _parts(
-    protected: Protected, column: Column, count: int
-) -> list[tuple[pd.DataFrame | EngineFrame, Integers | None]]:
-    """The records of each cell of a column, and the unit of each."""
-    from pdprivacy.core.engines import PandasEngine
-
-    source = protected.source
-    if source is not None:
-        from pdprivacy.core.engines.other import Piecewise
-
-        def part(code: int) -> EngineFrame:
-            def keep(frame: pd.DataFrame, _: object) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
-                return {}, PandasEngine(frame).codes(column, "partition") == code
-
-            return source.then(Piecewise((column.name,), (), keep, filters=True))
-
-        return [(part(code), None) for code in range(count)]
-    codes = PandasEngine(protected.snapshot).codes(column, "partition")
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(count + 1))
-    groups = [order[start:stop] for start, stop in pairwise(ends)]
-    units = protected.units
-    return [(protected.snapshot.take(rows), None if units is None else units[rows]) for rows in groups]

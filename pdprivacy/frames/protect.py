@@ -25,6 +25,7 @@ from pdprivacy.core.conform import (
     valid_records,
 )
 from pdprivacy.core.gate.contents import Protected, Step, copied_columns
+from pdprivacy.core.gate.records import seal
 from pdprivacy.core.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.core.rows.cells import column_of, date_numbers_of_frame
 from pdprivacy.core.rows.cells import whole as whole_numbers
@@ -313,7 +314,13 @@ def _of_pandas(
     purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
         Protected(
-            records, protected, arguments.whose, purse, scope, quality, omitted, codes, lineage, seeded=seeded
+            protected,
+            arguments.whose,
+            purse,
+            scope,
+            seal(records, quality, omitted, codes),
+            lineage,
+            seeded=seeded,
         )
     )
 
@@ -411,7 +418,12 @@ def _of_engine(
     purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
         Protected(
-            result, protected, arguments.whose, purse, scope, quality, omitted, lineage=arguments.lineage
+            protected,
+            arguments.whose,
+            purse,
+            scope,
+            seal(result, quality, omitted),
+            arguments.lineage,
         )
     )
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pdprivacy import postprocess
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.parts import read_after
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
@@ -30,7 +31,7 @@ from pdprivacy.core.statistics import Answer, Covariance, Direct, LeastSquares, 
 from pdprivacy.core.statistics.confidence import Ends
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.errors import DeclarationError, IntervalWarning, ParameterError, got, warn
-from pdprivacy.frames import ProtectedFrame, transformed
+from pdprivacy.frames import ProtectedFrame
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.releases.publish import release_of
 from pdprivacy.releases.results import Result
@@ -376,7 +377,7 @@ def ols(
     facts, numbers, largest = protected, quantities, 1.0
     if weighing:
         transform = _roots(weighing[0], quantities)
-        facts = replace(protected, derived=lambda facts: transformed(facts, transform))
+        facts = read_after(protected, transform)
         numbers, largest = tuple(map(_weighted, transform.domain.columns)), weighing[0].bounds("ols")[1]
     penalty = _penalty(ridge, [half * half * largest for _, half in ranges[:-1]])
     weighted = (str(weighing[0].name), largest) if weighing else None

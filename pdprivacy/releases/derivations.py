@@ -7,11 +7,11 @@ from typing import Any
 
 from pdprivacy.checks import flag
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.parts import with_step
 from pdprivacy.core.gate.spec import columns_of
 from pdprivacy.core.rows import Transform, cut, dropna
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
-from pdprivacy.frames.frame import with_step
 from pdprivacy.hints.examples import Example
 from pdprivacy.types import Labels
 

@@ -15,6 +15,7 @@ import pandas as pd
 from pdprivacy.checks import has_hash
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.execute import executed
+from pdprivacy.core.gate.parts import transformed
 from pdprivacy.core.gate.request import PROJECT, Options
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
@@ -42,7 +43,6 @@ from pdprivacy.errors import (
     short_traceback,
     short_tracebacks,
 )
-from pdprivacy.frames.frame import transformed
 from pdprivacy.hints.examples import GROUPS, Example, calls
 from pdprivacy.hints.suggestions import unknown, with_hints
 from pdprivacy.releases.derivations import PERIODS, complete_records, periods

@@ -101,9 +101,9 @@ def find_labels(
             "'max_labels' must be 1: a unit counts for one of its labels, which is drawn at random.", example
         )
     several = protected.scope.contribution > 1
-    if several and protected.source is not None:
+    if several and not protected.in_memory:
         raise ParameterError(
-            f"'find_labels' draws one record of each unit, which frames of {protected.source.engine} keep no "
+            f"'find_labels' draws one record of each unit, which frames of {protected.sealed.engine} keep no "
             "names of.",
             "protect the frame with max_rows=1, or as a pandas frame.",
         )

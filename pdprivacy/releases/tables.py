@@ -14,6 +14,7 @@ import pandas as pd
 from pdprivacy import postprocess
 from pdprivacy.checks import flag, one_of, whole
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.parts import with_step
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
@@ -40,7 +41,6 @@ from pdprivacy.core.statistics.confidence import Ends, Noisy, of_shares
 from pdprivacy.declaration.domain import Column
 from pdprivacy.declaration.linear import LinearConstraint
 from pdprivacy.errors import ParameterError, got
-from pdprivacy.frames.frame import with_step
 from pdprivacy.hints.examples import EXAMPLES, Example
 from pdprivacy.releases.consistency import linearly
 from pdprivacy.releases.derivations import complete_records

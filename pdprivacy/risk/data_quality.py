@@ -15,6 +15,7 @@ import pandas as pd
 
 from pdprivacy.checks import is_null, whole
 from pdprivacy.core.conform import FaultyCells, check_types, faulty_cells
+from pdprivacy.core.gate import curator
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.rows.cells import double
 from pdprivacy.core.rows.missing import frame_without_codes, without_codes
@@ -132,11 +133,11 @@ def quality(protected: Protected) -> CuratorFrame:
     column
     age                 0     0       0        0
     """
-    dropped, rows = protected.omitted
+    quality, (dropped, rows) = curator.quality(protected)
     share = f" ({percent(dropped / rows)})" if dropped else ""
-    clipped = int(protected.quality["clipped"].sum())
+    clipped = int(quality["clipped"].sum())
     line = f"{dropped:,} of {many(rows, 'record')}{share} left out, {many(clipped, 'value')} clipped"
-    return CuratorFrame.of(protected.quality.copy(), "quality", line)
+    return CuratorFrame.of(quality, "quality", line)
 
 
 @short_traceback

@@ -21,6 +21,7 @@ from pdprivacy import risk
 from pdprivacy.checks import flag, one_of
 from pdprivacy.core.accounting import Event, compose
 from pdprivacy.core.accounting import epsilon as composed_epsilon
+from pdprivacy.core.gate import curator
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.spec import check_cells, with_keywords
 from pdprivacy.core.privacy import ZCDP, Approx, Pure, Rational, check_delta, loss, rational
@@ -267,7 +268,7 @@ def _mean(risks: Floats, sizes: Integers, average: risk.Average) -> float:
 
 def _overall(step: _Step, average: risk.Average) -> float:
     """The risk of all publications of the cohort so far, over the finest cells."""
-    sizes = step.question.protected.engine.table(step.columns, "repeated_risk")
+    sizes = curator.counts(step.question.protected, step.columns, "repeated_risk")
     filled = np.flatnonzero(sizes)
     codes = np.unravel_index(filled, [column.cells("repeated_risk") for column in step.columns])
     code_of = dict(zip((column.name for column in step.columns), codes, strict=True))

@@ -18,6 +18,7 @@ from pdprivacy import risk
 from pdprivacy.checks import one_of, proportion
 from pdprivacy.core.accounting import Event
 from pdprivacy.core.distributions import GeneralizedNormal
+from pdprivacy.core.gate import curator
 from pdprivacy.core.gate.contents import Protected, declared
 from pdprivacy.core.gate.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.core.gate.spec import cell_index, check_cells, columns_of
@@ -357,14 +358,16 @@ class TableRisk:
 
     def tables(self) -> list[Integers]:
         """(N, K) records per cell of ``by`` and label, per sensitive column; read at once if few enough."""
-        engine, method = self.protected.engine, self.method
+        facts, method = self.protected, self.method
         rows = math.prod(column.cells(method) for column in self.by)
         labels = [column.cells(method) for column in self.sensitive]
         if rows * math.prod(labels) <= JOINT or len(labels) == 1:
-            tables = by_label(engine.table((*self.by, *self.sensitive), method).reshape(rows, *labels))
+            counts = curator.counts(facts, (*self.by, *self.sensitive), method)
+            tables = by_label(counts.reshape(rows, *labels))
         else:
             tables = [
-                engine.table((*self.by, sensitive), method).reshape(rows, -1) for sensitive in self.sensitive
+                curator.counts(facts, (*self.by, sensitive), method).reshape(rows, -1)
+                for sensitive in self.sensitive
             ]
         if not tables[0].any():
             raise ParameterError("The table holds no record, so nobody is at risk.")

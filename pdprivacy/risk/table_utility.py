@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from pdprivacy import risk
 from pdprivacy.checks import integer, items, one_of, whole
+from pdprivacy.core.gate import curator
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.spec import check_cells, columns_of, with_keywords
 from pdprivacy.core.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
@@ -220,7 +221,7 @@ def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
 
 
 def _table(protected: Protected, columns: Sequence[Column], method: str) -> Integers:
-    table = protected.engine.table(columns, method)
+    table = curator.counts(protected, columns, method)
     if not table.any():
         raise ParameterError("The table holds no record, so it has no distribution.")
     return table.reshape([column.cells(method) for column in columns])

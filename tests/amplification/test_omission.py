@@ -28,6 +28,8 @@ from pdprivacy.amplification.suppression import (
 )
 from pdprivacy.amplification.suppression.amplification import Outliers
 from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.records import records_of as opened
+from pdprivacy.core.gate.records import seal
 from pdprivacy.errors import ArgumentError, DeclarationError, OmissionWarning, ParameterError, PrivacyError
 from pdprivacy.frames import find
 from tests.support.statistics import accepts_same, accepts_share
@@ -269,14 +271,14 @@ def test_rate_one_is_the_release_of_all_records(watched):
     (all_at_1, _), (sample_at_1, sample_less) = values[0].T, values[1].T
     assert accepts_same(all_at_1, sample_at_1)
     assert not accepts_same(all_at_1, sample_less)
-    assert all(len(call["facts"].snapshot) == ROWS for call in calls)
+    assert all(len(opened(call["facts"]).snapshot) == ROWS for call in calls)
 
 
 @pytest.mark.full
 def test_every_repetition_draws_a_part_of_its_own(watched):
     calls = watched("mean")
     private().dp.compare_sampling("mean", "age", epsilon=1, rates=[0.5], repetitions=50, rng=1)
-    parts = [frozenset(call["facts"].snapshot.index) for call in calls[50:]]
+    parts = [frozenset(opened(call["facts"]).snapshot.index) for call in calls[50:]]
     assert len(set(parts)) == 50
     assert accepts_share(sum(map(len, parts)), 50 * ROWS, 0.5)
     assert all(call["facts"].scope == find(private()).scope.of_subset() for call in calls[50:])
@@ -286,7 +288,7 @@ def test_under_replacement_so_many_of_the_public_number_are_drawn(watched):
     calls = watched("mean")
     frame = private(neighbors="replace_one")
     frame.dp.compare_sampling("mean", "age", epsilon=1, rates=[0.001, 0.31, 1], repetitions=4, rng=1)
-    sizes = [len(call["facts"].snapshot) for call in calls]
+    sizes = [len(opened(call["facts"]).snapshot) for call in calls]
     assert sizes == [ROWS] * 4 + [1] * 4 + [19] * 4 + [ROWS] * 4
     assert [call["facts"].scope.rows for call in calls] == sizes
     rates = [Fraction(size, ROWS) for size in sizes]
@@ -300,7 +302,7 @@ def test_units_are_sampled_with_all_their_records(watched):
     frame = survey().dp.protect(SCHEMA, epsilon=1, unit="who", max_rows=2)
     frame.dp.compare_sampling("count", epsilon=1, rates=[0.4], repetitions=30, rng=1)
     for call in calls[30:]:
-        rows = set(call["facts"].snapshot.index)
+        rows = set(opened(call["facts"]).snapshot.index)
         assert {row ^ 1 for row in rows} == rows  # a unit has an even place and the next one
 
 
@@ -565,7 +567,7 @@ class Unread(pd.DataFrame):  # of which only the kind may be asked
 
 def unread(**options: Any) -> Protected:
     facts = find(private(**options))
-    return replace(facts, records=object.__new__(Unread))
+    return replace(facts, sealed=seal(object.__new__(Unread), pd.DataFrame(), (0, 0)))
 
 
 SAMPLING = {

@@ -16,6 +16,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdprivacy import Approx, Budget, Ledger, ProtectedFrame, Pure
+from pdprivacy import Approx, Budget, Column, Ledger, ProtectedFrame, Pure
 from pdprivacy import frames as protection
-from pdprivacy.amplification import sampling
 from pdprivacy.amplification.sampling import Secret
 from pdprivacy.amplification.suppression import (
     independent,
@@ -41,6 +41,8 @@ from pdprivacy.amplification.suppression.amplification import Outliers, Poisson,
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Event, from_json, to_json
 from pdprivacy.core.accounting.events import tally
+from pdprivacy.core.gate.parts import LabelCoins
+from pdprivacy.core.gate.records import records_of as opened
 from pdprivacy.errors import (
     BudgetError,
     BudgetExceeded,
@@ -498,7 +500,9 @@ def test_each_label_is_sampled_at_its_share():
                    for each in (part, frame)]  # fmt: skip
         assert accepts_share(*members, share)
         assert not accepts_share(*members, share + 0.1)
-    undeclared = sampling._stratified_coins(np.full(9000, -1), [Fraction(1), Fraction(1, 4)], noise.source(1))
+    coins = LabelCoins(Column("sex", "category", categories=("f",)), [Fraction(1), Fraction(1, 4)])
+    others: Any = SimpleNamespace(engine=SimpleNamespace(codes=lambda *_: np.full(9000, -1)))
+    undeclared = coins.of(others)(noise.source(1))
     assert accepts_share(int(undeclared.sum()), 9000, 0.25)
 
 
@@ -529,7 +533,7 @@ def test_shares_by_label_cost_what_the_largest_of_them_does():
 def test_units_are_sampled_with_all_their_records():
     frame = private(2000, unit="who", max_rows=2)
     part = frame.dp.sample(frac=0.4, rng=9)
-    times = pd.Series(protection.find(part).units).value_counts()
+    times = pd.Series(opened(protection.find(part)).units).value_counts()
     assert set(times) == {2}
     assert accepts_share(len(times), 1000, 0.4)
 

@@ -14,6 +14,7 @@ import pytest
 
 from pdprivacy.errors import DeclarationError, ParameterError, QueryError
 from pdprivacy.frames import find
+from tests.support.snapshots import records_of
 
 
 @pytest.mark.parametrize(
@@ -86,8 +87,8 @@ def test_a_symbolic_condition_is_the_filter_of_the_same_text(private, symbolic, 
     chosen, queried = private[condition], private.query(text)
     assert chosen.dp.domain == queried.dp.domain
     assert find(chosen).scope == find(queried).scope
-    pd.testing.assert_frame_equal(find(chosen).snapshot, find(queried).snapshot)
-    assert find(private.query(str(condition))).snapshot.equals(find(queried).snapshot)
+    pd.testing.assert_frame_equal(records_of(chosen), records_of(queried))
+    assert records_of(private.query(str(condition))).equals(records_of(queried))
     assert chosen.dp.lineage["step"].tolist() == [f"query({str(condition)!r})"]
 
 
@@ -110,8 +111,8 @@ ARITHMETIC = {
 def test_symbolic_arithmetic_is_that_of_the_same_text(private, survey, symbolic, text):
     by_symbols, by_text = private.assign(new=eval(symbolic, {"f": private})), private.assign(new=text)
     assert by_symbols.dp.domain == by_text.dp.domain
-    values = find(by_symbols).snapshot["new"]
-    pd.testing.assert_series_equal(values, find(by_text).snapshot["new"])
+    values = records_of(by_symbols)["new"]
+    pd.testing.assert_series_equal(values, records_of(by_text)["new"])
     theirs = eval(symbolic, {"f": survey})
     assert [-1 if pd.isna(cell) else cell for cell in values] == pytest.approx(
         [-1 if pd.isna(cell) else cell for cell in theirs]

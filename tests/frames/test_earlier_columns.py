@@ -15,6 +15,7 @@ from pdprivacy import Column, Domain
 from pdprivacy.errors import ParameterError, PrivacyError, QueryError
 from pdprivacy.frames import ProtectedFrame, find
 from tests.support.engine_frames import BESIDE_PANDAS, frame_of
+from tests.support.snapshots import records_of
 
 DOMAIN = Domain(
     (
@@ -67,7 +68,7 @@ class Mirror:
 
     def of_records(self, private: ProtectedFrame) -> Mirror:
         """A frame of some of the records."""
-        return self.after(private, self.frame.loc[find(private).snapshot.index])
+        return self.after(private, self.frame.loc[records_of(private).index])
 
 
 def numbers(mirror: Mirror) -> list[Any]:
@@ -170,7 +171,7 @@ def test_a_condition_of_an_earlier_frame_chooses_the_records_that_pandas_chooses
                 if isinstance(filtered, QueryError):
                     assert str(filtered) == str(own)
                     continue
-                assert find(filtered).snapshot.index.equals(aligned(mask, later.frame).index)
+                assert records_of(filtered).index.equals(aligned(mask, later.frame).index)
                 assert own.dp.domain == filtered.dp.domain
                 assert own.dp.lineage.equals(filtered.dp.lineage)
                 accepted += earlier is not later
@@ -205,12 +206,12 @@ def test_operands_of_two_frames_are_those_of_the_later_one(use):
     own = later[USES[use](later, later)]
     for pair in ((private, later), (later, private)):
         mixed = USES[use](*pair)
-        assert find(later[mixed]).snapshot.equals(find(own).snapshot)
+        assert records_of(later[mixed]).equals(records_of(own))
         assert later[mixed].dp.domain == own.dp.domain
         with pytest.raises(ParameterError, match="another protected frame"):
             private[mixed]
         made = later.assign(new=mixed)
-        assert find(made).snapshot.equals(find(later.assign(new=USES[use](later, later))).snapshot)
+        assert records_of(made).equals(records_of(later.assign(new=USES[use](later, later))))
 
 
 def test_columns_of_unrelated_later_and_changed_frames_are_refused():
@@ -235,7 +236,7 @@ def test_columns_of_unrelated_later_and_changed_frames_are_refused():
             use()
     assert older[private[1] > 3].dp.domain[1].bounds("mean") == (4.0, 10.0)
     named = private.assign(abs="a + 1")
-    assert find(named[abs(private["a"]) > 3]).snapshot.equals(find(named[named["a"] > 3]).snapshot)
+    assert records_of(named[abs(private["a"]) > 3]).equals(records_of(named[named["a"] > 3]))
 
 
 @pytest.mark.parametrize("label", ["`1`", "1"])
@@ -246,13 +247,13 @@ def test_labels_of_one_text_are_not_confused(label):
     )
     key = 1 if label == "`1`" else "1"
     later = private[private[key] > 0]
-    assert find(later[private[key] > 5]).snapshot[key].tolist() == [8]
+    assert records_of(later[private[key] > 5])[key].tolist() == [8]
     alone = private.select([key])
     try:
         filtered = alone[private[key] > 5]
     except ParameterError:
         return
-    assert find(filtered).snapshot[key].tolist() == [8]
+    assert records_of(filtered)[key].tolist() == [8]
 
 
 @pytest.mark.parametrize("engine", [name for name in BESIDE_PANDAS if name != "Spark"])

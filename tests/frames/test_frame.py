@@ -18,6 +18,7 @@ from pdprivacy import Column, Domain, Ledger
 from pdprivacy.errors import OpaqueFrameError, ParameterError, UnknownNameError
 from pdprivacy.frames import ProtectedFrame, find
 from tests.support.released import released
+from tests.support.snapshots import records_of
 
 
 def test_a_protected_frame_shows_its_declaration_and_budget(survey, private):
@@ -243,7 +244,7 @@ def test_a_record_by_record_filter_keeps_the_guarantee(private):
 def test_contents_of_a_frame_die_with_it(survey, schema, collected):
     private = survey.dp.protect(schema, epsilon=1)
     private.dp.mean("age", epsilon=0.1)
-    frame, snapshot = weakref.ref(private), weakref.ref(find(private).snapshot)
+    frame, snapshot = weakref.ref(private), weakref.ref(records_of(private))
     del private
     collected()
     assert frame() is None
@@ -320,7 +321,7 @@ CHAINS = {
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_chains_of_methods_do_what_they_do_in_pandas(chain):
     private = pdprivacy.protect(PEOPLE, PEOPLE_DOMAIN, epsilon=1)
-    assert_frame_equal(find(chain(private)).snapshot, chain(PEOPLE), check_dtype=False)
+    assert_frame_equal(records_of(chain(private)), chain(PEOPLE), check_dtype=False)
 
 
 def test_a_column_of_loc_is_a_column_of_the_records_that_are_left():
@@ -370,4 +371,4 @@ def test_the_day_of_the_week_has_the_names_of_pandas():
     frame = pd.DataFrame({"day": pd.to_datetime(["1970-01-01", "1970-01-04"]).astype("datetime64[ns]")})
     private = frame.dp.protect(schema, epsilon=1)
     made = private.assign(first=lambda f: f["day"].dt.weekday, second=lambda f: f["day"].dt.day_of_week)
-    assert find(made).snapshot[["first", "second"]].to_numpy().tolist() == [[3, 3], [6, 6]]  # 0 is Monday
+    assert records_of(made)[["first", "second"]].to_numpy().tolist() == [[3, 3], [6, 6]]  # 0 is Monday

@@ -26,6 +26,7 @@ from pdprivacy.errors import (
 from pdprivacy.frames import find
 from tests.support.engine_frames import sum_of
 from tests.support.released import numbers, released
+from tests.support.snapshots import records_of
 
 PANDAS_2 = pd.__version__.startswith("2.")
 
@@ -517,7 +518,7 @@ def test_a_null_that_pandas_does_not_call_one_moves_no_sum_further_than_its_sens
         with pytest.raises(InvalidDataError, match="null"):
             pd.DataFrame({"x": cells}).dp.protect(domain, epsilon=1, neighbors="replace_one")
         private = pd.DataFrame({"x": cells}).dp.protect(domain, epsilon=1, on_invalid="drop")
-        assert find(private).snapshot["x"].tolist() == [20.0, 40.0]
+        assert records_of(private)["x"].tolist() == [20.0, 40.0]
 
 
 # ------------------------------------------------------------------ the order: charge, read, noise

@@ -16,6 +16,7 @@ import pytest
 
 from pdprivacy import Budget, Ledger, Unit
 from pdprivacy import frames as protection
+from pdprivacy.core.gate.records import records_of as opened
 from pdprivacy.errors import BudgetError, InvalidDataError, ParameterError
 from tests.support.snapshots import records_of
 from tests.support.statistics import accepts_counts
@@ -98,8 +99,9 @@ def test_filters_keep_the_units_of_their_records():
     frame = pd.DataFrame({"flag": [True, False, True, True], "who": names})
     private = frame.dp.protect(FLAG, epsilon=1, unit="who", max_rows=2)
     left = protection.find(private.dp.query("flag"))
-    assert len(left.units) == len(left.snapshot) == 3
-    assert len(set(left.units.tolist())) == 3
+    records = opened(left)
+    assert len(records.units) == len(records.snapshot) == 3
+    assert len(set(records.units.tolist())) == 3
     assert left.scope.contribution == 2
 
 

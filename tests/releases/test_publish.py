@@ -30,6 +30,7 @@ from pdprivacy.pipeline.storage import from_bytes, to_bytes
 from tests.support import engine_frames
 from tests.support.neighbours import loss_of, losses_of
 from tests.support.oracle_frames import available
+from tests.support.snapshots import records_of
 
 ZONE = "Europe/Paris"
 START = pd.Timestamp("2020-01-01")
@@ -262,10 +263,10 @@ def test_dates_out_of_bounds_have_their_declared_fate():
     with pytest.raises(InvalidDataError, match=r"values outside \[2020-01-01, 2021-12-31\]"):
         protect(frame, domain)
     clipped = protect(frame, domain, on_invalid="clip")
-    assert clipped._protected.snapshot["day"].tolist() == [0, 0, DAYS, pd.NA]
+    assert records_of(clipped)["day"].tolist() == [0, 0, DAYS, pd.NA]
     assert clipped.dp.quality().loc["day"].tolist() == [2, 1, 0, 0]
     dropped = protect(frame, domain, on_invalid="drop")
-    assert dropped._protected.snapshot["day"].tolist() == [0, pd.NA]
+    assert records_of(dropped)["day"].tolist() == [0, pd.NA]
 
 
 def test_records_of_a_unit_and_equal_labels_of_an_index():

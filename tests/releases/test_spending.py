@@ -304,9 +304,7 @@ def test_a_plan_counts_by_its_releases_under_a_rule_in_rho(survey, schema, rule)
 def test_a_plan_that_does_not_fit_reads_and_charges_nothing(survey, schema, monkeypatch):
     private = survey.dp.protect(schema, epsilon=1)
     plan = private.dp.plan_releases([("mean", "age", {"epsilon": 0.6})] * 2)
-    monkeypatch.setattr(
-        "pdprivacy.core.gate.contents.Protected.engine", property(lambda _: pytest.fail("read"))
-    )
+    monkeypatch.setattr("pdprivacy.core.gate.records.Records.engine", property(lambda _: pytest.fail("read")))
     with pytest.raises(BudgetExceeded):
         plan.release()
     assert private.dp.budget.entries.empty

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pdprivacy import Unit
 from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.records import seal
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Release
 from pdprivacy.core.gate.tasks import NoisyNumbers, Selections
@@ -28,9 +29,9 @@ def drawn(
     task: Any, engine: Any, budget: Any, label: str = "a release", rng: Any = 1, unit: Unit | None = None
 ) -> Drawn:
     """The outcomes that the gate draws of a task, charged to this budget."""
+    cells: Any = SimpleNamespace(engine="a test", in_turn=nullcontext, statistics=lambda: engine)
     facts: Any = SimpleNamespace(
-        reads_in_turn=nullcontext,
-        engine=engine,
+        sealed=seal(cells, pd.DataFrame(), (0, 0)),
         budget=budget,
         unit=Unit() if unit is None else unit,
         secret=None,

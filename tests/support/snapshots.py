@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pdprivacy import ProtectedFrame
+from pdprivacy.core.gate.records import records_of as opened
 from pdprivacy.frames import find
 
 __all__ = ["records_of"]
@@ -12,4 +13,4 @@ __all__ = ["records_of"]
 
 def records_of(private: ProtectedFrame) -> pd.DataFrame:
     """The declared columns of a protected pandas frame."""
-    return find(private).snapshot
+    return opened(find(private)).snapshot

@@ -1,4 +1,4 @@
-"""The contents of a protected frame: its records, declaration, budget and row steps."""
+"""The public facts of a protected frame: its declaration, unit, budget and row steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import keyword
 import operator
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
+from pdprivacy.core.gate.records import Sealed, in_another_engine
 from pdprivacy.declaration.domain import Column, Domain, Role
 from pdprivacy.errors import InvalidDataError, ParameterError, UnstableStepError, got
 from pdprivacy.hints.examples import Example
-from pdprivacy.types import Integers
 
 if TYPE_CHECKING:
     from pdprivacy.amplification.sampling import Secret
-    from pdprivacy.core.engines import PandasEngine
-    from pdprivacy.core.engines.other import EngineFrame, NarwhalsEngine, SteppedEngine
     from pdprivacy.core.privacy import Unit
     from pdprivacy.core.statistics import Scope
     from pdprivacy.ledger import Budget
@@ -48,23 +46,6 @@ class Step:
     law: str | None = None
     made: frozenset[Hashable] = frozenset()
     decided_by: tuple[tuple[Hashable, Role | None], ...] = ()
-
-
-class _ColumnsByName:
-    """The columns of a frame by name, which pandas takes longer to find than to sum a hundred numbers."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-        self._columns: dict[Hashable, pd.Series[Any]] = {}
-
-    def __len__(self) -> int:
-        return len(self._frame)
-
-    def __getitem__(self, name: Hashable) -> pd.Series[Any]:
-        column = self._columns.get(name)
-        if column is None:
-            column = self._columns[name] = self._frame[name]
-        return column
 
 
 _IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
@@ -102,31 +83,22 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Protected:
-    """The contents of a protected frame: everything a release needs.
+    """The public facts of a protected frame, and its records under a seal.
 
-    ``records``: the declared columns, of a pandas frame in memory of their own, so that no write reaches a
-    release; or those of a frame of another engine, as it computes them.
-    ``units``: the unit of each record, as a number, where a column names it. ``lineage``: the steps that led
-    here. ``secret``: the secret part that the records are. ``seeded``: whether its coins can be thrown again.
-    ``keeper``: of the releases, where they are a step's. ``omitted``: how many records were left out when the
-    frame was protected, and of how many, for the curator. ``derived``: what makes the facts that a release
-    reads of these, once it is charged; None where it reads these. ``origin``: one object for all frames that
-    row steps make of one protected frame.
+    ``lineage``: the steps that led here. ``secret``: the secret part that the records are. ``seeded``:
+    whether its coins can be thrown again. ``keeper``: of the releases, where they are a step's. ``origin``:
+    one object for all frames that row steps make of one protected frame.
     """
 
-    records: pd.DataFrame | EngineFrame = field(repr=False)
     domain: Domain
     unit: Unit
     budget: Budget
     scope: Scope
-    quality: pd.DataFrame = field(repr=False)
-    omitted: tuple[int, int] = field(repr=False)
-    units: Integers | None = field(default=None, repr=False)
+    sealed: Sealed
     lineage: tuple[Step, ...] = ()
     secret: Secret | None = None
     seeded: bool = False
     keeper: Keeper | None = field(default=None, repr=False)
-    derived: Callable[[Protected], Protected] | None = field(default=None, repr=False)
     origin: object = field(default_factory=object, repr=False)
 
     def __reduce_ex__(self, _: Any) -> Any:
@@ -147,7 +119,7 @@ class Protected:
     def offers(self, method: str) -> bool:
         """Return whether a method applies to these records, for completion; a call may be refused anyway."""
         together = self.secret is None or self.secret.spend != "noise" or method not in _CHARGED_TOGETHER
-        in_memory = self.source is None or method not in _IN_MEMORY
+        in_memory = self.in_memory or method not in _IN_MEMORY
         whole = not self.in_secret or method not in _OF_THE_WHOLE
         return together and in_memory and whole and (self.keeper is None or self.keeper.admits(method))
 
@@ -220,48 +192,14 @@ class Protected:
         )
 
     @property
-    def engine(self) -> PandasEngine | NarwhalsEngine | SteppedEngine:
-        """The exact sufficient statistics of the records."""
-        if self.derived is not None:
-            return self.derived(replace(self, derived=None)).engine
-        if not isinstance(self.records, pd.DataFrame):
-            return self.records.statistics()
-        from pdprivacy.core.engines import PandasEngine
-
-        return PandasEngine(self._columns, self.units)
-
-    @cached_property
-    def _columns(self) -> _ColumnsByName:
-        """The columns of records in memory."""
-        return _ColumnsByName(self.snapshot)
-
-    @property
-    def source(self) -> EngineFrame | None:
-        """The records, where another engine than pandas holds them."""
-        return None if isinstance(self.records, pd.DataFrame) else self.records
-
-    def reads_in_turn(self) -> contextlib.AbstractContextManager[object]:
-        """Return the context in which no other thread reads, where an engine takes one query at a time."""
-        return contextlib.nullcontext() if self.source is None else self.source.in_turn()
-
-    @property
-    def snapshot(self) -> pd.DataFrame:
-        """The records in memory, one after the other; ParameterError where another engine holds them."""
-        if not isinstance(self.records, pd.DataFrame):
-            raise self._other_engine_error("This", self.records)
-        return self.records
+    def in_memory(self) -> bool:
+        """Whether the records are a pandas frame, one after the other."""
+        return self.sealed.engine == "pandas"
 
     def refuse_other_engines_for(self, method: str) -> None:
         """Refuse a method that needs records in memory, where another engine holds them."""
-        if self.source is not None:
-            raise self._other_engine_error(repr(method), self.source)
-
-    @staticmethod
-    def _other_engine_error(operation: str, source: EngineFrame) -> ParameterError:
-        return ParameterError(
-            f"{operation} looks at all records in memory, which frames of {source.engine} do not give.",
-            "protect the frame as a pandas frame.",
-        )
+        if not self.in_memory:
+            raise in_another_engine(repr(method), self.sealed.engine)
 
 
 def lineage(protected: Protected) -> pd.DataFrame:

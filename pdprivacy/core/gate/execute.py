@@ -15,6 +15,7 @@ from pdprivacy.core import noise
 from pdprivacy.core.accounting import Events
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.entered import ENTERED, charging
+from pdprivacy.core.gate.records import records_of
 from pdprivacy.core.gate.spec import Drawn, MethodCall, Price, Release, Task
 from pdprivacy.core.noise import Source
 from pdprivacy.core.privacy import Approx, Pure
@@ -67,7 +68,7 @@ def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
 def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | None]:
     """Charge, read and draw a release; return the published object, the number of its charge and its risk."""
     facts, task, source = release.facts, release.task, noise.source(release.call.rng)
-    with facts.reads_in_turn():  # before the charge: an interrupt of the wait costs nothing
+    with records_of(facts).in_turn():  # before the charge: an interrupt of the wait costs nothing
         price, entry = charge(facts, task.cost, task.price, release.label, release_id)
         released, risk = read_and_draw(release, price, entry, source, release_id=release_id)
     return released, entry.number, risk
@@ -88,12 +89,11 @@ def execute_together(
     """
     title = ", ".join(dict.fromkeys(price.title for _, price in priced))
     events = [pair for _, price in priced for pair in price.events]
-    with noting_charges(), facts.reads_in_turn():
+    with noting_charges(), records_of(facts).in_turn():
         sources = [noise.source(release.call.rng) for release, _ in priced]
         _, entry = charge(facts, cost, lambda cost: Price(cost, title, events), label, release_id)
-        answers = facts.engine.collect(
-            read for release, _ in priced if release.facts.derived is None for read in release.task.reads
-        )
+        ready = [release for release, _ in priced if not records_of(release.facts).pending]
+        answers = records_of(facts).engine.collect(read for release in ready for read in release.task.reads)
         releases = [
             read_and_draw(release, price, entry, source, answers, release_id)
             for (release, price), source in zip(priced, sources, strict=True)
@@ -147,7 +147,7 @@ def read_and_draw(
     ``answers``: exact answers that were read ahead, for several releases at once. ``release_id``: that of the
     charge.
     """
-    engine, first, exact = release.facts.engine, release.task, None
+    engine, first, exact = records_of(release.facts).engine, release.task, None
     task: Task | None = first
     outcomes: list[Any] = []
     rounds: Iterable[int] = range(first.rounds)

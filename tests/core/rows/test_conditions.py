@@ -21,6 +21,7 @@ from tests.support.cases import each
 from tests.support.cells import STR, column_of
 from tests.support.filters import DOMAIN, LABELS, parse
 from tests.support.nullable import by_operators, truths
+from tests.support.snapshots import records_of
 
 
 def narrowed(text: str, name: str, domain: Domain = DOMAIN) -> Column:
@@ -662,7 +663,7 @@ def test_integers_that_no_double_holds_narrow_as_they_compare(symbol, constant):
     numbers = pd.Series([0.0, 2.0**53, 2.0**53 + 2, -(2.0**53), 2.0**62])
     domain = Domain((Column("x", "float", lower=-(2.0**63), upper=2.0**63),))
     private = numbers.to_frame("x").dp.protect(domain, epsilon=1).query(f"x {symbol} {constant}")
-    (column,), kept = find(private).domain.columns, find(private).snapshot["x"]
+    (column,), kept = find(private).domain.columns, records_of(private)["x"]
     assert all(column.lower <= cell <= column.upper for cell in kept.tolist())
     compare = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}[symbol]
     assert kept.tolist() == numbers[getattr(numbers, compare)(float(constant))].tolist()

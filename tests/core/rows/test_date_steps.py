@@ -13,6 +13,7 @@ import pytest
 
 import pdprivacy
 from pdprivacy.errors import DeclarationError, DeclarationWarning, ParameterError, QueryError
+from tests.support.snapshots import records_of
 
 LOW, HIGH = pd.Timestamp("2018-12-30"), pd.Timestamp("2020-03-02")
 ZONE = "Europe/Paris"
@@ -59,7 +60,7 @@ def private() -> pdprivacy.ProtectedFrame:
 
 
 def records(frame: pdprivacy.ProtectedFrame) -> pd.DataFrame:
-    return frame._protected.snapshot
+    return records_of(frame)
 
 
 # ------------------------------------------------------------------ conditions

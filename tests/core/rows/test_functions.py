@@ -16,8 +16,8 @@ from pdprivacy.core import rows as transform
 from pdprivacy.core.rows.elementary import ELEMENTARY, correctly_rounded
 from pdprivacy.core.rows.functions import ARGUMENTS
 from pdprivacy.errors import OpaqueFrameError, ParameterError, QueryError, UnknownNameError
-from pdprivacy.frames import find
 from tests.support.engine_frames import BESIDE_PANDAS, each_engine, frame_of
+from tests.support.snapshots import records_of
 
 MANY = decimal.Context(prec=400, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 EXACT_RESULTS = {
@@ -256,7 +256,7 @@ def test_functions_of_numpy_are_those_of_the_same_text(private, symbolic, text):
         return
     by_symbols, by_text = private.assign(new=made), private.assign(new=text)
     assert by_symbols.dp.domain == by_text.dp.domain
-    pd.testing.assert_series_equal(find(by_symbols).snapshot["new"], find(by_text).snapshot["new"])
+    pd.testing.assert_series_equal(records_of(by_symbols)["new"], records_of(by_text)["new"])
     again = private.assign(new=str(made))
     assert again.dp.domain == by_text.dp.domain
 

@@ -16,6 +16,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.core import rows as expressions
 from pdprivacy.core.conform import conform
+from pdprivacy.core.gate.records import records_of as opened
 from pdprivacy.errors import PrivacyError
 from pdprivacy.frames import find
 from tests.support.cells import STR
@@ -180,7 +181,7 @@ def protect(frame: Any, domain: Domain) -> Any:
 
 def records_of(private: Any) -> pd.DataFrame:
     """The cells behind a protected frame, in the order of their numbers."""
-    records = find(private).records
+    records = opened(find(private)).cells
     pieces = [records] if isinstance(records, pd.DataFrame) else records.each("a test", lambda piece: piece)
     frame = pd.concat([piece.astype(object) for piece in pieces])
     return frame.sort_values("row", kind="stable").reset_index(drop=True)

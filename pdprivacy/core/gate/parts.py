@@ -1,0 +1,223 @@
+"""Protected frames made of others: after a row step, of a declared group, of a secret part.
+
+The public facts of the result follow from declared facts and the step alone; its records are chosen or
+changed here, and sealed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from pdprivacy.core import noise
+from pdprivacy.core.gate.contents import Protected, Step
+from pdprivacy.core.gate.records import Records, Sealed, records_of
+from pdprivacy.core.noise import Source
+from pdprivacy.declaration.domain import Column, Role
+from pdprivacy.types import Floats, Integers, Mask
+
+if TYPE_CHECKING:
+    from pdprivacy.amplification.sampling import Secret
+    from pdprivacy.core.engines.other import EngineFrame
+    from pdprivacy.core.rows import Transform
+    from pdprivacy.ledger import Budget
+
+
+# ---------------------------------------------------------------- row steps
+
+
+def transformed(facts: Protected, transform: Transform, condition: str | None = None) -> Protected:
+    """Return the frame after a transform of each record.
+
+    ``condition``: in the words of the user, where it only leaves records out.
+    """
+    return _with(_facts_after(facts, transform, condition), records_of(facts).after(transform))
+
+
+def with_step(facts: Protected, transform: Transform) -> Protected:
+    """Return the frame of a release that reads the records after a transform, which is made when it reads."""
+    return read_after(_facts_after(facts, transform), transform)
+
+
+def read_after(facts: Protected, transform: Transform) -> Protected:
+    """Return the frame with these facts, whose records are transformed when a release reads them."""
+    records = records_of(facts)
+    return _with(facts, replace(records, pending=(*records.pending, transform)))
+
+
+def _facts_after(facts: Protected, transform: Transform, condition: str | None = None) -> Protected:
+    """Return the facts after a transform, with the records before it."""
+    scope = facts.scope if transform.keep is None else facts.scope.of_subset()
+    step = Step(
+        transform.text,
+        condition=condition,
+        made=frozenset(transform.columns),
+        decided_by=_deciding(facts, transform, condition),
+    )
+    return replace(facts, domain=transform.domain, scope=scope, lineage=(*facts.lineage, step))
+
+
+def _deciding(
+    facts: Protected, transform: Transform, condition: str | None
+) -> tuple[tuple[Hashable, Role | None], ...]:
+    """Return the name and the role of each column that decides which records stay.
+
+    A null as it was declared says nothing of a value; one that a row step made does.
+    """
+    if transform.keep is None:
+        return ()
+    made = frozenset[Hashable]().union(*(step.made for step in facts.lineage))
+    names = [name for name in transform.reads if condition is not None or name in made]
+    return tuple([(name, facts.domain[name].role) for name in names])
+
+
+def _with(facts: Protected, records: Records) -> Protected:
+    return replace(facts, sealed=Sealed(records))
+
+
+# ---------------------------------------------------------------- declared groups
+
+
+def divided(facts: Protected, column: Column, purse: Callable[[], Budget]) -> dict[Hashable, Protected]:
+    """Return the records of each declared label of a column, each with a budget of its own."""
+    labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
+    parts = _groups(records_of(facts), column, len(labels))
+    name = facts.written.get(column.name, column.name)
+    groups = {}
+    for records, label in zip(parts, labels, strict=True):
+        budget = purse()
+        budget.bind(facts.unit)
+        condition = f"{name} is {label!r}"
+        step = Step(condition, condition=condition, decided_by=((column.name, column.role),))
+        groups[label] = replace(
+            facts,
+            sealed=Sealed(records),
+            scope=facts.scope.of_subset(),
+            budget=budget,
+            secret=None,  # paid for as a whole
+            lineage=(*facts.lineage, step),
+        )
+    return groups
+
+
+def _groups(records: Records, column: Column, count: int) -> list[Records]:
+    """Return the records of each cell of a column."""
+    from pdprivacy.core.engines import PandasEngine
+
+    source = records.source
+    if source is not None:
+        from pdprivacy.core.engines.other import Piecewise
+
+        def part(code: int) -> EngineFrame:
+            def keep(frame: pd.DataFrame, _: object) -> tuple[dict[Hashable, pd.Series[Any]], Mask]:
+                return {}, PandasEngine(frame).codes(column, "partition") == code
+
+            return source.then(Piecewise((column.name,), (), keep, filters=True))
+
+        return [replace(records, cells=part(code), units=None) for code in range(count)]
+    codes = PandasEngine(records.snapshot).codes(column, "partition")
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(count + 1))
+    return [records.taken(order[start:stop]) for start, stop in pairwise(ends)]
+
+
+# ---------------------------------------------------------------- secret parts
+
+
+class Coins(Protocol):
+    """How the records of a secret part are chosen."""
+
+    def of(self, records: Records) -> Callable[[Source], Mask]:
+        """Return the function that chooses among these records anew at each call."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeCoins:
+    """One coin of this probability per record, or per unit for all its records."""
+
+    rate: Fraction
+
+    def of(self, records: Records) -> Callable[[Source], Mask]:
+        """Return the throw."""
+        units = records.units
+        if units is None:
+            return lambda source: noise.coins(len(records.snapshot), self.rate, source)
+        return lambda source: noise.coins(int(units.max(initial=-1)) + 1, self.rate, source)[units]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCoins:
+    """One coin per record, of the rate of its label; the last rate is that of undeclared values."""
+
+    column: Column
+    rates: Sequence[Fraction]
+
+    def of(self, records: Records) -> Callable[[Source], Mask]:
+        """Return the throw."""
+        codes = records.engine.codes(self.column, "sample")
+
+        def throw(source: Source) -> Mask:
+            kept = np.zeros(len(codes), dtype=bool)
+            for cell, rate in zip([*range(len(self.rates) - 1), -1], self.rates, strict=True):
+                members = codes == cell
+                kept[members] = noise.coins(int(members.sum()), rate, source)
+            return kept
+
+        return throw
+
+
+@dataclass(frozen=True, slots=True)
+class SomeOf:
+    """A public number of the records, without replacement."""
+
+    rows: int
+
+    def of(self, records: Records) -> Callable[[Source], Mask]:
+        """Return the draw."""
+        return lambda source: noise.draw_without_replacement(len(records.snapshot), self.rows, source)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedCoins:
+    """One coin per record, of a probability that depends on all records.
+
+    ``columns``: what the probabilities are made of. ``coded``: whether as the codes of declared labels, or as
+    numbers. ``probabilities``: from these arrays to the probability of each record to stay.
+    """
+
+    columns: Sequence[Column]
+    coded: bool
+    probabilities: Callable[[list[Integers | Floats]], Floats]
+
+    def of(self, records: Records) -> Callable[[Source], Mask]:
+        """Return the throw."""
+        probabilities = self.probabilities(_arrays(records, self.columns, self.coded))
+        return lambda source: noise.weighted_coins(probabilities, source)
+
+
+def _arrays(records: Records, columns: Sequence[Column], coded: bool) -> list[Integers | Floats]:
+    if coded:
+        return [records.engine.codes(column, "suppress_outliers") for column in columns]
+    return [records.snapshot[column.name].to_numpy(dtype=np.float64) for column in columns]
+
+
+def drawn(
+    facts: Protected, coins: Coins, source: Source, step: Step, secret: Secret, *, rows: int | None = None
+) -> Protected:
+    """Return a secret part of the records; ``rows``: their number, where it is public."""
+    records = records_of(facts)
+    chosen = records.selected(coins.of(records)(source))
+    return replace(
+        facts,
+        sealed=Sealed(chosen),
+        scope=facts.scope.of_subset() if rows is None else replace(facts.scope, rows=rows),
+        secret=secret,
+        seeded=facts.seeded or source.seeded,
+        lineage=(*facts.lineage, step),
+    )
