@@ -32,7 +32,7 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
             f"'use' takes the result of a release that finds bounds or labels (got {kind(released)}).",
             EXAMPLES["use"],
         )
-    facts = released.dp.metadata  # type: ignore[operator, union-attr]
+    facts = released.dp.metadata
     declare = KINDS.get(str(facts.found["kind"])) if facts.found else None
     if declare is None:
         raise ParameterError(
@@ -40,9 +40,9 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
             f"(got one of {facts.statistic!r}).",
             EXAMPLES["use"],
         )
-    if not released.dp.verify():  # type: ignore[operator, union-attr]
+    if not released.dp.verify():
         raise MetadataError(
-            f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",  # type: ignore[operator, union-attr]
+            f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",
             EXAMPLES["use"],
         )
     if facts.found["kind"] == "labels":

@@ -77,6 +77,7 @@ _CONFIDENTIAL = "returns confidential numbers to the curator, which cannot be re
 LATER: Mapping[str, Mapping[str, Any]] = {
     **{method: {"bounding": PROJECT} for method in ("quantile", "GroupBy.quantile")},
     "crosstab": {"dropna": False},
+    "find_bounds": {"method": "reach"},
     "pivot_table": {"margins": False},
 }
 """Arguments that an earlier version did not have, and whose default is not None, by method."""

@@ -202,16 +202,20 @@ class BoundSearch:
         spreads = np.arange(self._lowest, self._lowest + len(depths))
         expected = max(self._expected, self._lowest)
         distances = np.abs(spreads - expected)
-        return depths - penalty(PER_OCTAVE, scale) * distances - penalty(SURE, scale) * (distances > 0)
+        prior = penalty(PER_OCTAVE, scale) * distances + penalty(SURE, scale) * (distances > 0)
+        scores: Integers = depths - prior
+        return scores
 
     def _reaches(self, records: Counted, scale: float) -> Integers:
         """The scores of the reaches from the spread on."""
         assert self.spread is not None
         upto = self._within(records, self._lowest)[1 + self.spread - self._lowest :]
-        return upto - upto[-1] - penalty(PER_DOUBLING, scale) * np.arange(len(upto))
+        scores: Integers = upto - upto[-1] - penalty(PER_DOUBLING, scale) * np.arange(len(upto))
+        return scores
 
     def _within(self, records: Counted, low: int) -> Integers:
         """The numbers of records up to each power of two from ``low - 1`` on, of those beyond ``low - 1``."""
+        assert self.center is not None
         distances = np.abs(self.grid.values(records.steps) - self.center)
         octaves, high = octaves_of(distances), self.grid.octaves[1]
         counted = (distances > 0) & (octaves >= low)
