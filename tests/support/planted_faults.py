@@ -237,6 +237,27 @@ FAULTS = (
         ("tests/releases/test_label_discovery.py::test_an_integer_beyond_64_bits_is_the_nearest_label",),
     ),
     PlantedFault(
+        "the centre of bounds taken to be monotone under replacement",
+        "core/statistics/private_bounds.py",
+        'or (stage == "reach" and self.scope.contribution == 1)',
+        'or (stage != "spread" and self.scope.contribution == 1)',
+        ("tests/core/statistics/test_private_bounds.py::test_no_stage_loses_more_than_its_share",),
+    ),
+    PlantedFault(
+        "a search for bounds takes a unit for a record",
+        "core/statistics/private_bounds.py",
+        "        return Fraction(self.scope.contribution)",
+        "        return Fraction(1)",
+        ("tests/core/statistics/test_private_bounds.py::test_a_unit_of_three_equal_records_loses_no_more",),
+    ),
+    PlantedFault(
+        "a stage of a search for bounds spends the share of another",
+        "core/gate/tasks.py",
+        "choosing.cost.epsilon * search.weight * share, search.sensitivity",
+        "choosing.cost.epsilon * search.weight, search.sensitivity",
+        ("tests/core/statistics/test_private_bounds.py::test_no_stage_loses_more_than_its_share",),
+    ),
+    PlantedFault(
         "quantiles by group: a replaced record taken to leave its group alone",
         "core/sensitivities.py",
         "        return weight * alone * disjoint_groups(neighbors=neighbors)",
