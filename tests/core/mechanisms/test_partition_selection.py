@@ -44,8 +44,8 @@ def law(selection: PartitionSelection, count: int) -> dict[object, Fraction]:
     return dict(outputs)
 
 
-def divergence(one: dict, other: dict, factor: Fraction) -> Fraction:
-    return sum((max(Fraction(0), p - factor * other.get(key, 0)) for key, p in one.items()), Fraction(0))
+def divergence(first: dict, other: dict, factor: Fraction) -> Fraction:
+    return sum((max(Fraction(0), p - factor * other.get(key, 0)) for key, p in first.items()), Fraction(0))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), LOSSES)
@@ -55,10 +55,10 @@ def test_delta_is_attained_and_never_exceeded(epsilon: float, delta: float) -> N
     worst = Fraction(0)
     for count in range(selection.certain + 2):
         pair = law(selection, count), law(selection, count + 1)
-        for one, other in (pair, pair[::-1]):
+        for first, other in (pair, pair[::-1]):
             # e^epsilon lies between the two factors
-            assert divergence(one, other, below) <= exact
-            worst = max(worst, divergence(one, other, above))
+            assert divergence(first, other, below) <= exact
+            worst = max(worst, divergence(first, other, above))
     assert exact * (1 - Fraction(1, 2**98)) <= worst
 
 
