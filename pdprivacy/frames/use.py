@@ -54,7 +54,8 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
     charge = facts.budget.get("charge")
     title = f"{facts.statistic} of {', '.join(facts.columns)}"
     paid = "" if charge is None else f", charge {charge}"
-    return replace(step, text=f"use({title}{paid})")
+    named = "" if isinstance(other, str) and other == OTHER else f", other={other!r}"
+    return replace(step, text=f"use({title}{paid}{named})")
 
 
 def declared_as(column: Column) -> list[Any]:

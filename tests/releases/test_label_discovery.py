@@ -336,6 +336,9 @@ def test_use_is_a_row_step_that_names_the_release():
     assert used.dp.budget == private.dp.budget
     assert not used.dp.domain["city"].private_labels
     assert used[used["city"] == "a"].dp.count(epsilon=40).item() == pytest.approx(99, abs=1)
+    assert private.use(labels, other=None).dp.lineage["step"].tolist() == [
+        "use(find_labels of city, charge 1, other=None)"
+    ]
     gone = private.use(labels, other=None).dp.value_counts("city", epsilon=50, sort=False)
     assert [*gone] == [99, 77, 2]
     assert used.recode("city", {"b": "a"}).dp.domain["city"].categories == ("a", "(other)")
