@@ -259,7 +259,7 @@ class _Result(_Accessor):
     def censor(self, below: float) -> Any:
         """Return the released counts without those below a threshold, which leave the metadata, too.
 
-        See `pdprivacy.inference.derived.censor`.
+        See `pdprivacy.releases.excerpts.censor`.
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("x", "boolean"),))
@@ -267,9 +267,7 @@ class _Result(_Accessor):
         >>> private.dp.value_counts("x", epsilon=1000).dp.censor(10).to_dict()
         {True: 30}
         """
-        from pdprivacy.inference import derived
-
-        return derived.censor(self._frame, below)
+        return excerpts.censor(self._frame, below)
 
     @with_hints
     def interval(self, level: float | None = None) -> Any:

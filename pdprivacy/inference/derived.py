@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash, one_of, proportion, real
+from pdprivacy.checks import has_hash, one_of, proportion
 from pdprivacy.core.statistics.confidence import Tail
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.inference.interval_levels import CONTINUOUS, COUNTS, ReleasedNumbers
-from pdprivacy.releases import excerpts, metadata
+from pdprivacy.releases import excerpts
 from pdprivacy.releases.metadata import PROJECT, Released, as_released, read
-from pdprivacy.text.marks import KEY
 from pdprivacy.types import Floats, Integers
 
 OTHER_NUMBERS = "counts and sums, such as private.dp.value_counts(...) or private.dp.groupby(...).sum(...)"
@@ -203,46 +202,3 @@ def _table(
 ) -> pd.DataFrame:
     columns = {"estimate": estimates, "standard_error": errors, "lower": lower, "upper": upper}
     return pd.DataFrame(columns, index=index)
-
-
-def censor(released: Released, below: float) -> Released:
-    """Return the released counts without those below a threshold, which leave the metadata, too.
-
-    ``below``: a public number; noisy counts below it are left out. A table becomes a Series by column and
-    row. The counts that are left keep their errors, and the metadata say that small ones were left out.
-
-    This costs nothing, and protects nobody: the noise does. It keeps readers from numbers that are mostly
-    noise.
-
-    Raises MetadataError for anything but counts, for a table with margins, from which left-out counts could
-    be computed, and where no count is left.
-
-    >>> import pdprivacy
-    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
-    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"] * 20}), domain, epsilon=1000)
-    >>> censor(private.dp.value_counts("area", epsilon=1000), 10).to_dict()
-    {'b': 40, 'a': 20}
-    """
-    least = real(below, "below")
-    whole = as_released(released)
-    settled = excerpts.excerpt(released).settled if whole is None else whole
-    facts = read(settled)
-    if facts.statistic not in COUNTS or facts.normalize or facts.margins or facts.parts is not None:
-        raise MetadataError(
-            f"'censor' is for counts without margins, not for a released {facts.statistic!r}.",
-            "release the counts without margins=True and normalize=.",
-        )
-    plain = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
-    plain.attrs = settled.attrs
-    left = plain[plain >= least]
-    if not len(left):
-        raise MetadataError("No count is left.", "a smaller threshold.")
-    if isinstance(left.index, pd.MultiIndex):
-        left.index = left.index.remove_unused_levels()
-    part = excerpts.as_release(left)
-    assert part is not None
-    stored = dict(part.attrs[KEY])
-    before = stored.get("part") or {"of": facts.fingerprint, "numbers": settled.size, "changes": []}
-    stored["part"] = {**before, "changes": [*before["changes"], f"counts below {least:g} are left out"]}
-    metadata.attach(part, stored)
-    return part

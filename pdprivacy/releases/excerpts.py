@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash
+from pdprivacy.checks import has_hash, real
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.releases import metadata
 from pdprivacy.releases.frame_json import pack, unpack
@@ -26,6 +26,9 @@ from pdprivacy.types import Floats, Integers
 
 ERRORS = ("standard_error", "plus_minus", "bias", "rmse", "rounding_per_record")
 """Errors that may be stated of each number."""
+
+COUNTS = ("count", "value_counts", "histogram", "crosstab")
+"""Releases of which small counts may be left out."""
 
 ENDS = ("lower", "upper")
 """Ends of intervals that were selected, stated of each number."""
@@ -175,6 +178,47 @@ def relabel(released: Released, labels: Mapping[Any, Any]) -> Released:
         raise ParameterError(f"The release has no label {missing[0]!r}.", TAKE_LABELS)
     facts = read(settled)
     return _attached(changed, {**settled.attrs[KEY], "part": _part(facts, settled.size, [RELABELLED])})
+
+
+def censor(released: Released, below: float) -> Released:
+    """Return the released counts without those below a threshold, which leave the metadata, too.
+
+    ``below``: a public number; noisy counts below it are left out. A table becomes a Series by column and
+    row. The counts that are left keep their errors, and the metadata say that small ones were left out.
+
+    This costs nothing, and protects nobody: the noise does. It keeps readers from numbers that are mostly
+    noise.
+
+    Raises MetadataError for anything but counts, for a table with margins, from which left-out counts could
+    be computed, and where no count is left.
+
+    >>> import pdprivacy
+    >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
+    >>> private = pdprivacy.protect(pd.DataFrame({"area": ["a", "b", "b"] * 20}), domain, epsilon=1000)
+    >>> censor(private.dp.value_counts("area", epsilon=1000), 10).to_dict()
+    {'b': 40, 'a': 20}
+    """
+    least = real(below, "below")
+    whole = as_released(released)
+    settled = excerpt(released).settled if whole is None else whole
+    facts = read(settled)
+    if facts.statistic not in COUNTS or facts.normalize or facts.margins or facts.parts is not None:
+        raise MetadataError(
+            f"'censor' is for counts without margins, not for a released {facts.statistic!r}.",
+            "release the counts without margins=True and normalize=.",
+        )
+    plain = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
+    plain.attrs = settled.attrs
+    left = plain[plain >= least]
+    if not len(left):
+        raise MetadataError("No count is left.", "a smaller threshold.")
+    if isinstance(left.index, pd.MultiIndex):
+        left.index = left.index.remove_unused_levels()
+    part = as_release(left)
+    assert part is not None
+    note = _part(read(part), settled.size, [f"counts below {least:g} are left out"])
+    metadata.attach(part, {**part.attrs[KEY], "part": note})
+    return part
 
 
 TAKE_LABELS = "released.index and released.columns show its labels."

@@ -48,10 +48,10 @@ def table(**words):
 
 
 def test_values_and_labels_are_those_of_pandas():
-    one, two = counts(), table()
-    assert one.dp.total()["estimate"].item() == one.sum()
-    assert one.dp.difference("a", "b")["estimate"].to_dict() == {"a - b": one["a"] - one["b"]}
-    assert one.dp.ratio("a", "b")["estimate"].to_dict() == {"a / b": one["a"] / one["b"]}
+    series, two = counts(), table()
+    assert series.dp.total()["estimate"].item() == series.sum()
+    assert series.dp.difference("a", "b")["estimate"].to_dict() == {"a - b": series["a"] - series["b"]}
+    assert series.dp.ratio("a", "b")["estimate"].to_dict() == {"a / b": series["a"] / series["b"]}
     pd.testing.assert_series_equal(two.dp.total(axis=0)["estimate"], two.sum() * 1.0, check_names=False)
     pd.testing.assert_series_equal(
         two.dp.total("columns")["estimate"], two.sum(axis=1) * 1.0, check_names=False
@@ -65,12 +65,12 @@ def test_values_and_labels_are_those_of_pandas():
 
 
 def test_parts_of_a_release_have_the_same_errors():
-    one = counts()
-    part = one.sort_values().loc[["b", "a"]]
-    pd.testing.assert_frame_equal(part.dp.difference("a", "b"), one.dp.difference("a", "b"))
-    assert part.dp.total()["standard_error"].item() < one.dp.total()["standard_error"].item()
-    assert one.dp.difference("a", "b")["standard_error"].item() == pytest.approx(
-        math.sqrt(2) * one.dp.interval()["standard_error"].iloc[0]
+    series = counts()
+    part = series.sort_values().loc[["b", "a"]]
+    pd.testing.assert_frame_equal(part.dp.difference("a", "b"), series.dp.difference("a", "b"))
+    assert part.dp.total()["standard_error"].item() < series.dp.total()["standard_error"].item()
+    assert series.dp.difference("a", "b")["standard_error"].item() == pytest.approx(
+        math.sqrt(2) * series.dp.interval()["standard_error"].iloc[0]
     )
 
 
@@ -83,15 +83,15 @@ def test_intervals_hold_by_the_law_of_the_sum_of_the_noise(mechanism, level, ter
     That of Gaussian noise is the level, and 0.9 of the margin is too little.
     """
     words = {"delta": 1e-6} if mechanism == "gaussian" else {}
-    one = counts(mechanism=mechanism, **words)
-    scale = one.dp.metadata.scale
+    series = counts(mechanism=mechanism, **words)
+    scale = series.dp.metadata.scale
     made = {
         "laplace": lambda: Laplace(epsilon=1, sensitivity=scale),
         "geometric": lambda: Geometric(epsilon=1, sensitivity=1),
         "gaussian": lambda: Gaussian(epsilon=1, delta=1e-6, sensitivity=1),
     }[mechanism]()
     law = made.distribution
-    numbers = derived._Independent.of(one)
+    numbers = derived._Independent.of(series)
     assert numbers.std[0] == pytest.approx(law.std, rel=1e-6)
     half = float(numbers.tail.half(level, np.full(terms, numbers.std[0])))
     noise = NoiseSum(made, terms)
@@ -158,19 +158,19 @@ def test_other_numbers_are_refused(release):
 
 
 def test_wrong_arguments_and_changed_numbers():
-    one = counts()
+    series = counts()
     for call in (
-        lambda: one.dp.ratio("a", "z"),
-        lambda: one.dp.ratio("a", "a"),
-        lambda: one.dp.total(axis=1),
-        lambda: one.dp.total(level=2),
-        lambda: one.dp.difference("a", ["b"]),
-        lambda: one.dp.censor("ten"),
+        lambda: series.dp.ratio("a", "z"),
+        lambda: series.dp.ratio("a", "a"),
+        lambda: series.dp.total(axis=1),
+        lambda: series.dp.total(level=2),
+        lambda: series.dp.difference("a", ["b"]),
+        lambda: series.dp.censor("ten"),
     ):
         with pytest.raises(ParameterError):
             call()
     with pytest.raises(MetadataError):
-        (one + 1).dp.total()
+        (series + 1).dp.total()
     with pytest.raises(MetadataError):
         pd.Series([1.0]).dp.total()
 
@@ -179,12 +179,12 @@ def test_wrong_arguments_and_changed_numbers():
 
 
 def test_small_counts_leave_the_release_and_its_metadata():
-    one, two = counts(epsilon=50), table(epsilon=50)
-    left = one.dp.censor(10)
+    series, two = counts(epsilon=50), table(epsilon=50)
+    left = series.dp.censor(10)
     assert left.to_dict() == {"a": 500, "b": 400, "c": 97}
     assert left.dp.metadata.part is not None
     assert "counts below 10 are left out" in left.dp.changes
-    pd.testing.assert_frame_equal(left.dp.interval(), one.dp.interval().loc[["a", "b", "c"]])
+    pd.testing.assert_frame_equal(left.dp.interval(), series.dp.interval().loc[["a", "b", "c"]])
     cells = two.dp.censor(10)
     assert cells.min() >= 10
     assert len(cells) < two.size
@@ -193,7 +193,7 @@ def test_small_counts_leave_the_release_and_its_metadata():
         assert f'"{gone}"' not in stored
         assert f'\\"{gone}\\"' not in stored
     assert left.dp.censor(450).to_dict() == {"a": 500}
-    assert one.dp.censor(0).to_dict() == one.to_dict()
+    assert series.dp.censor(0).to_dict() == series.to_dict()
 
 
 def test_censored_releases_can_be_saved(tmp_path):
