@@ -1,4 +1,4 @@
-"""Selections by `agg`: the same releases as by their own names, and hints in place of mixtures."""
+"""Selections by agg: the same releases as by their own names, and hints in place of mixtures."""
 
 from __future__ import annotations
 
