@@ -188,6 +188,25 @@ class ProtectedColumn(Opaque):
         """The column as a user writes it."""
         return f"private[{quoted(self._declared().names[0])}]"
 
+    def _missing_attribute(self, name: str) -> PrivacyError:
+        """The error for a name of pandas; a filter counts a condition, and a proportion is its share."""
+        read, text = self._read(), quoted(repr(self))
+        instead = None
+        if isinstance(self._node, ast.Name):
+            others = [column for column in self._protected.domain.columns if column != read[0]]
+            if name in ("corr", "cov"):
+                instead = EXAMPLES[name].of([*read, *others])
+            elif name == "mean" and read[0].kind == "boolean":
+                instead = f"private.dp.proportion({quoted(read[0].name)}, epsilon=0.1)"
+        elif all(str(column.name).isidentifier() for column in read) and self._is_truth():
+            if name == "sum":
+                instead = f"private.query({text}).dp.count(epsilon=0.1)"
+            elif name == "mean":
+                instead = f'private.assign(new={text}).dp.proportion("new", epsilon=0.1)'
+        return (
+            super()._missing_attribute(name) if instead is None else self._opaque_error(repr(name), instead)
+        )
+
     # ---------------------------------------------------------------- the frame of an expression
 
     def _is_kept_by(self, protected: Protected) -> bool:
@@ -545,25 +564,6 @@ class ProtectedColumn(Opaque):
         return TextMethods(self)
 
     # ---------------------------------------------------------------- refusals
-
-    def _missing_attribute(self, name: str) -> PrivacyError:
-        """The error for a name of pandas; a filter counts a condition, and a proportion is its share."""
-        read, text = self._read(), quoted(repr(self))
-        instead = None
-        if isinstance(self._node, ast.Name):
-            others = [column for column in self._protected.domain.columns if column != read[0]]
-            if name in ("corr", "cov"):
-                instead = EXAMPLES[name].of([*read, *others])
-            elif name == "mean" and read[0].kind == "boolean":
-                instead = f"private.dp.proportion({quoted(read[0].name)}, epsilon=0.1)"
-        elif all(str(column.name).isidentifier() for column in read) and self._is_truth():
-            if name == "sum":
-                instead = f"private.query({text}).dp.count(epsilon=0.1)"
-            elif name == "mean":
-                instead = f'private.assign(new={text}).dp.proportion("new", epsilon=0.1)'
-        return (
-            super()._missing_attribute(name) if instead is None else self._opaque_error(repr(name), instead)
-        )
 
     def __bool__(self) -> NoReturn:
         first = self._declared().columns[0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash, one_of
+from pdprivacy.checks import has_hash
 from pdprivacy.core import rows as steps
 from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.parts import transformed
@@ -147,7 +147,8 @@ class ProtectedFrame(Opaque):
         QueryError : no condition, or one that no declared record meets.
         """
         if inspect.isfunction(key):
-            return self[key(self)]
+            chosen: ProtectedColumn | ProtectedFrame = self[key(self)]
+            return chosen
         if isinstance(key, ProtectedColumn):
             return self._filtered(self._owned(key))
         mask = isinstance(key, list) and len(key) > 0 and all(isinstance(item, bool) for item in key)
@@ -475,7 +476,8 @@ class ProtectedFrame(Opaque):
         >>> list(private.filter(like="is_").columns)
         ['is_ill']
         """
-        one_of(axis, "axis", (None, 1, "columns"))
+        if axis not in (None, 1, "columns"):
+            raise ParameterError("'axis' must be 1 or 'columns': rows have no labels.", EXAMPLES["filter"])
         if sum(option is not None for option in (items, like, regex)) != 1:
             raise ParameterError("'filter' takes one of items=, like= and regex=.", EXAMPLES["filter"])
         if items is not None:

@@ -207,7 +207,7 @@ def censor(released: Released, below: float) -> Released:
             f"'censor' is for counts without margins, not for a released {facts.statistic!r}.",
             "release the counts without margins=True and normalize=.",
         )
-    plain = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
+    plain: Any = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
     plain.attrs = settled.attrs
     left = plain[plain >= least]
     if not len(left):

@@ -403,6 +403,7 @@ def agg(
         return _named(groups, call, cast("dict[str, tuple[Any, Any]]", func), split)
     if (selection := selection_of(func, columns)) is not None:
         name, labels = selection
+        verbs: dict[str, Callable[..., Release[pd.DataFrame]]]
         verbs = {"max": max, "median": median, "min": min, "nunique": nunique, "quantile": quantile}
         return verbs[name](groups, labels, epsilon=epsilon, **selection_options(name, split, noise))
     return _several(groups, call, func, columns, split)
