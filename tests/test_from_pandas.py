@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.support.engine_frames import ON_NEWEST_PANDAS
 from tests.support.idioms import IDIOMS, PAGE, outcome_of, page
 
 REASON_ALONE = {"apply", "rank", "cumsum", "cummax", "shift", "diff", "pct_change", "astype", "upper"}
@@ -23,6 +24,7 @@ def test_each_idiom_works_or_its_hint_does():
     assert [code for code in bare if not any(f".{name}(" in code for name in REASON_ALONE)] == []
 
 
+@ON_NEWEST_PANDAS
 def test_the_page_is_that_of_the_idioms():
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text, "python -m tests.support.idioms --write"

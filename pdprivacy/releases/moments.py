@@ -304,7 +304,7 @@ def kinds_asked(
     wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
     if wrong and wrong[0] in SELECTIONS:
         raise ParameterError(
-            f"{argument!r} must be of statistics that are made of sums, {', '.join(map(repr, PIECES))}; "
+            f"{argument!r} must be one of {', '.join(map(repr, PIECES))}, which are made of sums; "
             f"{wrong[0]!r} is a release of its own.",
             hint or Example((OF_GROUPS if grouped else TOGETHER).format(wrong[0])),
         )
