@@ -222,9 +222,10 @@ def test_every_statistic_takes_an_option_or_says_why_not(compare, statistic, spe
     words = {"epsilon": 2, "spend": spend, "repetitions": 2, "rng": 1, **ways}
     if statistic in ("kmeans", "kmedian"):
         words["k"] = 2
+    frame = unread()
     for options in OPTIONS:
         with pytest.raises((PrivacyError, TypeError, AssertionError)) as error:
-            getattr(releases, compare)(unread(), statistic, "age", **(words | options))
+            getattr(releases, compare)(frame, statistic, "age", **(words | options))
         text = str(error.value)
         if error.type is AssertionError:
             assert text.startswith("the data were read: ")
