@@ -46,6 +46,7 @@ def test_two_numbers_that_move_by_one_each_have_the_scale_that_their_loss_needs(
         assert chance_of_loss(p, 0.99 * b, (1, 1), 0.5) > float(delta)
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("p", [2, 2.5, 3, 6])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
 def test_no_smaller_moves_lose_more_often(p, epsilon):

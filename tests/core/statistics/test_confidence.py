@@ -168,6 +168,7 @@ def near_limits() -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": x, "g": "a"})
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("statistic", AT_LIMITS)
 def test_intervals_end_at_public_limits_and_hold_as_often(statistic):
     frame = near_limits()

@@ -76,6 +76,7 @@ def engine(rows: tuple[int, ...], weights: str | None) -> Any:
     return opened(regression(rows, weights).facts).engine
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_no_neighbour_moves_weighted_moments_further_than_claimed(neighbors, weights):

@@ -127,7 +127,7 @@ def parts_and_numbers(setting: str, name: str) -> tuple[tuple[Part, ...], list[l
     return statistic.parts, [numbers(exact(statistic, engine(rows))) for rows in tables(size)]
 
 
-@pytest.mark.full(keep=30)
+@pytest.mark.full(keep=18)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(setting, name):
@@ -370,6 +370,7 @@ def test_weighted_ranks_are_the_same_on_every_engine(engine):
 # ---------------------------------------------------------------- errors
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["sum", "mean", "proportion", "value_counts"])
 def test_the_error_of_weighted_numbers_is_the_one_that_is_stated(name):
     whole, many = sample(), 2000
@@ -519,6 +520,7 @@ SURVEY = Domain(
 )
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", ["mean", "proportion", "value_counts"])
 def test_intervals_for_the_population_hold_the_design_effect(name):
     """There are 200 samples; intervals by the number of records would hold far less often."""
@@ -612,6 +614,7 @@ def test_the_effective_number_is_at_most_the_public_number_of_rows():
     assert largest == 20
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 def test_bounded_cells_do_not_raise_the_effective_number(bounding):
     """A thousand cells, nearly all of them empty, that noise and bounds raise above 0."""
