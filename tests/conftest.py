@@ -40,15 +40,16 @@ if hasattr(os, "register_at_fork"):
     # a forked process collects nothing that its parent left: a connection of DuckDB, whose threads the fork
     # does not have, ends it by a segmentation fault
     os.register_at_fork(after_in_child=gc.freeze)
-OLDEST_TOO = {"declaration", "engines", "examples", "frames", "pipeline", "rows", "show"}
+OLDEST_TOO = {"declaration", "engines", "examples", "frames", "pipeline", "rows"}
+OLDEST_TOO |= {"plots", "test_costs", "test_dates_shown", "test_export", "test_pages", "test_report"}
 OLDEST_TOO |= {"test_accessor", "test_bad_input", "test_cell_types", "test_conform", "test_oracle"}
 OLDEST_TOO |= {"test_covariances", "test_disclosure_risk", "test_histograms", "test_metadata", "test_moments"}
 OLDEST_TOO |= {"test_postgres", "test_tables"}
 """Folders and modules of the long tests that run with the oldest dependencies, too.
 
 They are about frames, files, pictures and servers. Other long tests repeat what dependencies do not change:
-noise, losses, locks, and more parameters of tests that run with the oldest by default. Of a test with several
-parameters, parameters run that cover every value of each; the newest pandas runs every combination.
+noise, losses, locks, the layout of a report in a browser, and more parameters of tests that run by default. Of
+a test with several parameters, some run that have every value of each; the newest pandas runs every combination.
 """
 FAST = {"test_assignment", "test_bits", "test_blocks", "test_cells", "test_checks", "test_choice"}
 FAST |= {"test_conditions", "test_conform", "test_contents", "test_conversion", "test_date_steps"}
