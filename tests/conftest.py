@@ -48,8 +48,9 @@ OLDEST_TOO |= {"test_postgres", "test_tables"}
 """Folders and modules of the long tests that run with the oldest dependencies, too.
 
 They are about frames, files, pictures and servers. Other long tests repeat what dependencies do not change:
-noise, losses, locks, the layout of a report in a browser, and more parameters of tests that run by default. Of
-a test with several parameters, some run that have every value of each; the newest pandas runs every combination.
+noise, losses, locks, the layout of a report in a browser, and more parameters of tests that run by default.
+Of a test with several parameters, some run that have every value of each; the newest pandas runs every
+combination.
 """
 FAST = {"test_assignment", "test_bits", "test_blocks", "test_cells", "test_checks", "test_choice"}
 FAST |= {"test_conditions", "test_conform", "test_contents", "test_conversion", "test_date_steps"}

@@ -188,8 +188,12 @@ def test_hints_name_declared_columns_in_calls_that_run(case):
         said = f"{call} -> {hint}"
         assert not re.search(FOREIGN, hint), said
         for valid in calls_in(hint):
+            if re.fullmatch(r"private\.dp\.compare_\w+\(.*\)", valid) and "repetitions" not in valid:
+                run = valid[:-1] + ", repetitions=2)"  # not 200
+            else:
+                run = valid
             try:
-                eval(valid, {**names, "private": private})
+                eval(run, {**names, "private": private})
             except Exception as error:
                 raise AssertionError(f"{said}: {error}") from None
     assert len(hints) > 30
