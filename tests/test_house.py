@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +22,7 @@ import pdprivacy
 import pdprivacy.releases
 from pdprivacy import accessor as accessors
 from pdprivacy.core.mechanisms import MECHANISMS
-from tests.conftest import FAST, OLDEST_TOO
+from tests.conftest import FAST, OLDEST_TOO, covering
 
 PACKAGE = Path(pdprivacy.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -531,6 +532,22 @@ def test_the_tree_of_tests_mirrors_the_package():
 
 def test_fast_tests_and_long_ones_of_the_oldest_dependencies_are_there():
     assert {path.stem for path in TESTS.rglob("*")} >= OLDEST_TOO | FAST
+
+
+@pytest.mark.parametrize("number", [None, 5, 12])
+@pytest.mark.parametrize("other", ["text"])
+def test_parameters_that_a_test_keeps_cover_its_values(number, other, request):
+    """Ten of 4 times 10 parameters have every value of both."""
+
+    class Item:
+        def __init__(self, *ids):
+            self.callspec = SimpleNamespace(_idlist=ids)
+
+    items = [Item(a, b) for a in "wxyz" for b in "0123456789"]
+    chosen = [item.callspec._idlist for item in covering(items, number)]
+    assert len(chosen) == (number or 10)
+    assert [len(set(ids)) for ids in zip(*chosen, strict=True)] == [4, min(10, len(chosen))]
+    assert request.node.callspec._idlist == [other, str(number)]  # one of each decorator
 
 
 def test_the_loops_of_the_makefile_are_those_of_the_guide_and_of_the_check_of_a_checkout():
