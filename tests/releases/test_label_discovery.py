@@ -17,6 +17,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.core import noise
 from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.records import records_of, seal
 from pdprivacy.core.mechanisms.partition_selection import PartitionSelection
 from pdprivacy.core.rows import raw_labels
 from pdprivacy.errors import (
@@ -225,7 +226,7 @@ def test_a_unit_counts_for_one_label(monkeypatch):
 
 def test_each_record_of_a_unit_with_a_label_is_equally_likely():
     private = visits({7: ["a", "b", None, "b", "c"]}, most=5)
-    read, source = find(private).engine.labels_of_units((CITY,)), noise.source(1)
+    read, source = records_of(find(private)).engine.labels_of_units((CITY,)), noise.source(1)
     draws = [read.counts(noise.shuffled_keys(len(read.units), source)) for _ in range(5000)]
     counts = [draws.count({(label,): 1}) for label in "abc"]
     assert counts_p_value(counts, [0.25, 0.5, 0.25]) > 1e-6
@@ -268,7 +269,7 @@ def test_one_charge_with_epsilon_and_delta():
 def test_the_charge_comes_before_the_read():
     private = texts(["a"] * 99, epsilon=1, delta=1e-5)
     release = find_labels(find(private), "city", epsilon=0.5, delta=1e-6)
-    broken = replace(release.facts, records=pd.DataFrame({"other": [1]}))
+    broken = replace(release.facts, sealed=seal(pd.DataFrame({"other": [1]}), pd.DataFrame(), (0, 0)))
     with pytest.raises(KeyError):
         execute(replace(release, facts=broken))
     assert private.dp.budget.left == (0.5, 9e-6)

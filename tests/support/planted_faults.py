@@ -1301,16 +1301,16 @@ FAULTS = (
     ),
     PlantedFault(
         "group of a partition charges the budget of the whole",
-        "frames/frame.py",
+        "core/gate/parts.py",
         "            budget=budget,\n",
         "",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
         "number of records of a group taken to be public",
-        "frames/frame.py",
-        ("                scope=protected.scope.of_subset(),\n                budget=budget,"),
-        "                budget=budget,",
+        "core/gate/parts.py",
+        "            scope=facts.scope.of_subset(),\n            budget=budget,",
+        "            budget=budget,",
         ("tests/releases/test_spending.py::test_groups_are_charged_once",),
     ),
     PlantedFault(
