@@ -22,6 +22,11 @@ from pdprivacy.ledger.store import Row, altered, canonical, parse
 from pdprivacy.types import settle
 
 Losses: TypeAlias = Sequence[tuple[Loss, int]]
+Risk: TypeAlias = float | str | None
+"""The disclosure risk of a release, the reason why it is not known, or None for a release without one."""
+
+UNKNOWN_RISK = "dr_ha_unknown"
+"""The field of a record that holds the reason; versions without it skip the field."""
 """Losses with their counts."""
 
 ZERO = Fraction(0)
@@ -264,6 +269,7 @@ class Entry:
     release : the id of the release, where it was given one.
     answered : whether the answer is known to have been handed out.
     dr_ha : the disclosure risk of the release, where it was estimated.
+    risk_unknown : the reason why it was not, of a release that has one.
     """
 
     number: int
@@ -278,6 +284,7 @@ class Entry:
     release: str | None = None
     answered: bool = False
     dr_ha: float | None = None
+    risk_unknown: str | None = None
 
     @property
     def id(self) -> str:
@@ -390,13 +397,15 @@ def _stamp(time: datetime) -> str:
     return time.isoformat()
 
 
-def answer_of(row: Row) -> tuple[int, float | None]:
-    """Return the number of the charge that a record answers, and the risk of the release."""
+def answer_of(row: Row) -> tuple[int, Risk]:
+    """Return the number of the charge that a record answers, and the risk of the release or its reason."""
     body = parse(row)
-    number, risk = body.get("charge"), body.get("dr_ha")
+    number, risk, reason = body.get("charge"), body.get("dr_ha"), body.get(UNKNOWN_RISK)
     if type(number) is not int or not (risk is None or (isinstance(risk, float) and 0 <= risk <= 1)):
         raise altered(row)
-    return number, risk
+    if not isinstance(reason, str | None):
+        raise altered(row)
+    return number, reason if risk is None else risk
 
 
 def _losses_json(losses: Losses) -> list[dict[str, Any]]:

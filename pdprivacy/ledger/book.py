@@ -19,7 +19,18 @@ import numpy as np
 
 from pdprivacy.core.accounting import Event, Events
 from pdprivacy.errors import AlreadyCharged, BudgetError, ChangedStepError, LedgerError, ParameterError
-from pdprivacy.ledger.account import Account, Charge, Entry, Terms, answer_of, entry_of, priced_text, terms_of
+from pdprivacy.ledger.account import (
+    UNKNOWN_RISK,
+    Account,
+    Charge,
+    Entry,
+    Risk,
+    Terms,
+    answer_of,
+    entry_of,
+    priced_text,
+    terms_of,
+)
 from pdprivacy.ledger.store import SPAN, Chain, Reader, Row, Writer, altered, canonical, check, hidden, parse
 from pdprivacy.types import Floats, Mask
 
@@ -127,7 +138,7 @@ class MemoryBook:
         if 0 < number <= self._account.charges and self._entries[number - 1].release == release:
             _refuse_again(self._entries[number - 1])
 
-    def answer(self, number: int, risk: float | None) -> None:
+    def answer(self, number: int, risk: Risk) -> None:
         """Note that charge ``number`` was answered, and the risk of what was released."""
         self._check_turn()
         with self._lock:
@@ -135,7 +146,7 @@ class MemoryBook:
                 raise no_such_charge()
             self._entries[number - 1] = _noted(self._entries[number - 1], risk)
 
-    def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:  # noqa: ARG002
+    def store(self, release: str, answer: bytes, request: Request, risk: Risk) -> int:  # noqa: ARG002
         """Store the answer to a charged release, and return the number of the charge.
 
         A budget in memory raises BudgetError: nothing in it outlives the process.
@@ -226,7 +237,7 @@ class StoredBook:
 
         return self.chain.write(add)
 
-    def answer(self, number: int, risk: float | None) -> None:
+    def answer(self, number: int, risk: Risk) -> None:
         """Implement `MemoryBook.answer`."""
 
         def add(writer: Writer) -> None:
@@ -236,7 +247,7 @@ class StoredBook:
 
         self.chain.write(add)
 
-    def store(self, release: str, answer: bytes, request: Request, risk: float | None) -> int:
+    def store(self, release: str, answer: bytes, request: Request, risk: Risk) -> int:
         """Implement `MemoryBook.store`."""
 
         def add(writer: Writer) -> int:
@@ -290,12 +301,14 @@ class StoredBook:
     def entries(self) -> tuple[Account, list[Entry]]:
         """Implement `MemoryBook.entries`."""
         entries: list[Entry] = []
-        account, answered, risks = self.read(entries.append)
+        reasons: dict[int, str] = {}
+        account, answered, risks = self.read(entries.append, reasons=reasons)
         known = (None if math.isnan(risk) else risk for risk in risks.tolist())
         answers = zip(entries, answered.tolist(), known, strict=True)
-        return account, [
-            _noted(entry, risk) if is_answered else entry for entry, is_answered, risk in answers
-        ]
+        noted = [_noted(entry, risk) if is_answered else entry for entry, is_answered, risk in answers]
+        for number, reason in reasons.items():
+            noted[number - 1] = _noted(noted[number - 1], reason)
+        return account, noted
 
     def events(self) -> Events:
         """Implement `MemoryBook.events`; charges of equal text are counted before one of them is parsed."""
@@ -315,8 +328,16 @@ class StoredBook:
                 counts[event] += count * charges[text]
         return list(counts.items())
 
-    def read(self, take: Callable[[Entry], object], pick: slice = ALL) -> tuple[Account, Flags, Risks]:
-        """Implement `MemoryBook.read`: read all records (answers may come late), keep the picked charges."""
+    def read(
+        self,
+        take: Callable[[Entry], object],
+        pick: slice = ALL,
+        reasons: dict[int, str] | None = None,
+    ) -> tuple[Account, Flags, Risks]:
+        """Implement `MemoryBook.read`: read all records (answers may come late), keep the picked charges.
+
+        ``reasons``: receives the reason of each charge whose risk was not estimated.
+        """
         head, account = self.chain.read(lambda reader: (reader.head, self.account_in(reader)))
         answered, risks = np.zeros(account.charges, dtype=bool), np.full(account.charges, np.nan)
         charges, picked = 0, range(account.charges)[pick]
@@ -330,7 +351,10 @@ class StoredBook:
                 if not 1 <= number <= min(charges, account.charges):
                     raise altered(row)
                 answered[number - 1] = True
-                if risk is not None:
+                if isinstance(risk, str):
+                    if reasons is not None:
+                        reasons.setdefault(number, risk)
+                elif risk is not None:
                     risks[number - 1] = np.fmax(risks[number - 1], risk)
         if charges != account.charges:
             raise hidden(self.name)
@@ -390,16 +414,19 @@ Book: TypeAlias = MemoryBook | StoredBook
 """The charges of one budget, in order. Each method is one transaction: whole or not at all."""
 
 
-def _noted(entry: Entry, risk: float | None) -> Entry:
+def _noted(entry: Entry, risk: Risk) -> Entry:
     """Return the charge marked as answered; of several risks the largest counts."""
+    if isinstance(risk, str):
+        return replace(entry, answered=True, risk_unknown=entry.risk_unknown or risk)
     if risk is None or (entry.dr_ha is not None and entry.dr_ha > risk):
         risk = entry.dr_ha
     return replace(entry, answered=True, dr_ha=risk)
 
 
-def _answer_body(number: int, risk: float | None, stored: str | None = None) -> dict[str, Any]:
+def _answer_body(number: int, risk: Risk, stored: str | None = None) -> dict[str, Any]:
     """Return the body of a record for an answered charge; ``stored``: the digest of a stored answer."""
-    body = {"charge": number, "dr_ha": risk, "answer": stored}
+    name = UNKNOWN_RISK if isinstance(risk, str) else "dr_ha"
+    body = {"charge": number, name: risk, "answer": stored}
     return {name: value for name, value in body.items() if value is not None}
 
 

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 MOST_ANSWER = 2**28
 """The largest stored answer, in bytes."""
 
+MOST_REASON = 500
+"""The largest number of characters of the reason why a risk is not known."""
+
 
 def total_of(epsilon: Rational | None, delta: Rational = 0, rho: Rational | None = None) -> Loss:
     """Return a cap: in rho, or in epsilon and delta.
@@ -245,11 +248,12 @@ class Budget:
             raise
         return entry
 
-    def answered(self, number: int, risk: float | None = None) -> None:
+    def answered(self, number: int, risk: float | str | None = None) -> None:
         """Note that the answer that charge ``number`` paid for is handed out.
 
-        ``risk``: the disclosure risk of the release, computed from released numbers alone. Nothing is
-        charged. The risk that a budget has reached is the largest of all its releases.
+        ``risk``: the disclosure risk of the release, computed from released numbers alone, or the reason why
+        it is not known, as text. Nothing is charged. The risk that a budget has reached is the largest of all
+        its releases.
 
         Raises
         ------
@@ -282,7 +286,7 @@ class Budget:
         handed_out(self._book, int(number))
 
     def store_answer(
-        self, release_id: str, answer: bytes, request: dict[str, str], risk: float | None = None
+        self, release_id: str, answer: bytes, request: dict[str, str], risk: float | str | None = None
     ) -> None:
         """Keep the answer to a charged release, for a process that tries the release again.
 
@@ -417,11 +421,14 @@ class Budget:
         return self._book.name
 
 
-def _risk(risk: float) -> float:
-    """Return a risk that may be published."""
-    if not is_number(risk) or isinstance(risk, Confidential) or not 0 <= risk <= 1:
-        raise ParameterError("'risk' must be a probability, made of released numbers.")
-    return float(risk)
+def _risk(risk: float | str) -> float | str:
+    """Return a risk that may be published, or the reason why it is not known, which is a sentence."""
+    if isinstance(risk, str):
+        if " " in risk and len(risk) <= MOST_REASON:
+            return risk
+    elif is_number(risk) and not isinstance(risk, Confidential) and 0 <= risk <= 1:
+        return float(risk)
+    raise ParameterError("'risk' must be a probability, made of released numbers, or a reason.")
 
 
 def _texts(request: Request) -> Request:

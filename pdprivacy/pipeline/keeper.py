@@ -41,6 +41,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.frames import ROW_STEPS
 from pdprivacy.ledger import Budget, Ledger
+from pdprivacy.ledger.account import Risk
 from pdprivacy.pipeline.folder import Folder, check_file_name
 from pdprivacy.pipeline.release_schema import ReleasedSchema, released_schema, violations
 from pdprivacy.pipeline.shapes import check_labels
@@ -82,7 +83,7 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 }
 """Arguments that an earlier version did not have, and whose default is not None, by method."""
 
-Make: TypeAlias = Callable[[str], tuple[Released, int, float | None]]
+Make: TypeAlias = Callable[[str], tuple[Released, int, float | str | None]]
 """What makes a release under an id: it returns the number of the charge and the disclosure risk, too."""
 
 
@@ -234,7 +235,7 @@ class StepKeeper:
         return data, stored
 
     def _store(
-        self, number: int, release_id: str, call: dict[str, str], data: bytes, charge: int, risk: float | None
+        self, number: int, release_id: str, call: dict[str, str], data: bytes, charge: int, risk: Risk
     ) -> None:
         """Store a release in the ledger, or in the folder where the ledger cannot store it."""
         try:

@@ -30,7 +30,7 @@ from pdprivacy.releases.projection import numbers_as_json, pairs_as_json
 from pdprivacy.releases.results import Errors, Result
 from pdprivacy.types import Floats, Integers
 
-RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, Any], float | None]]"
+RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, Any], float | str | None]]"
 """The disclosure risk of results and of their charge: metadata, and the risk that the budget notes."""
 
 
@@ -62,7 +62,7 @@ def release_of(
             BoundingWarning,
         )
 
-    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, float | None]:
+    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, float | str | None]:
         bounding, offsets, ends, results = request.bounding, bounded.offsets, statistic.ends, []
         limits = statistic.limits if request.projects else None
         for noisy in drawn.outcomes[0]:

@@ -117,7 +117,8 @@ def _draws(chances: Floats, kinds: Integers) -> Integers:
     if len(kinds) > MANY:
         quantiles = rows[:, np.newaxis] + (np.arange(LEVELS) + 0.5) / LEVELS
         drawn = np.searchsorted(ends.ravel(), quantiles) - rows[:, np.newaxis] * chances.shape[1]
-        return np.clip(drawn, 0, most)[kinds, simulator(0).integers(0, LEVELS, len(kinds))]
+        levels = np.clip(drawn, 0, most)
+        return np.asarray(levels[kinds, simulator(0).integers(0, LEVELS, len(kinds))])
     shuffled = simulator(0).permutation(len(kinds))
     order = shuffled[np.argsort(kinds[shuffled], kind="stable")]
     numbers = np.bincount(kinds, minlength=len(chances))
@@ -125,4 +126,4 @@ def _draws(chances: Floats, kinds: Integers) -> Integers:
     quantiles = np.empty(len(kinds))
     quantiles[order] = kinds[order] + (rank + 0.5) / numbers[kinds[order]]
     drawn = np.searchsorted(ends.ravel(), quantiles) - kinds * chances.shape[1]
-    return np.clip(drawn, 0, most)
+    return np.asarray(np.clip(drawn, 0, most))

@@ -125,17 +125,19 @@ class CountRisk:
 
     def __call__(
         self, results: Sequence[Outcome], entry: Entry | None
-    ) -> tuple[dict[str, Any], float | None]:
+    ) -> tuple[dict[str, Any], float | str | None]:
         """Return the risk of a release, and the risk with the noise of the total loss so far.
 
         Both are estimated from released counts alone. The release publishes the first, and the budget notes
         the second, which is None in a plan. A paid release is published whether or not its risk can be
-        estimated; without an estimate the first holds the reason. Source: Liu, Zhao (2023), section 4.3.
+        estimated; without an estimate both are the reason. Source: Liu, Zhao (2023), section 4.3.
         """
         record: dict[str, Any] = {"measure": "expected", "source": "released counts"}
         estimate = self._unknown(results) or self._estimated(results, entry)
         if isinstance(estimate, str):
-            return {"dr_ha": {**record, "by_cells": None, "by_records": None, "reason": estimate}}, None
+            return {
+                "dr_ha": {**record, "by_cells": None, "by_records": None, "reason": estimate}
+            }, None if entry is None else estimate
         by_cells, by_records = estimate
         names, (own, so_far) = [str(column.name) for column in self.columns], by_records.max(axis=0)
         record |= {"by_cells": float(by_cells[:, 0].max()), "by_records": float(own)}

@@ -23,7 +23,7 @@ from pdprivacy.releases.view import ALTERED, SEEDED, View, neighbors_text, title
 from pdprivacy.text import markup
 from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.markup import Barred, Block, Markup, ShownCells, Table, aligned, grid
-from pdprivacy.text.numbers import cost, label, percent, plain, printable, remaining
+from pdprivacy.text.numbers import cost, label, many, percent, plain, printable, remaining
 from pdprivacy.types import Floats
 
 if TYPE_CHECKING:
@@ -331,11 +331,21 @@ def _sums(account: Account, entries: Sequence[Entry]) -> list[tuple[str, str, st
         (part, f"{named} {amount}", "" if named == "rho" else f"delta {delta}")
         for part, (amount, delta) in sum_texts(account).items()
     ]
-    risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
-    if risks:
-        of_tables = "of records, the largest of all tables so far, each at the total loss by then"
-        rows.append(("risk", f"{percent(max(risks))} {of_tables} (cumulative_dr_ha)", ""))
+    if risk := _risk_of_tables(entries):
+        rows.append(("risk", risk, ""))
     return rows
+
+
+def _risk_of_tables(entries: Sequence[Entry]) -> str:
+    """Return the largest risk of all tables so far, or why it is not known; empty without such tables."""
+    risks = [entry.dr_ha for entry in entries if entry.dr_ha is not None]
+    reasons = [entry.risk_unknown for entry in entries if entry.risk_unknown is not None]
+    of_tables = "of records, the largest of all tables so far, each at the total loss by then"
+    text = f"{percent(max(risks))} {of_tables} (cumulative_dr_ha)" if risks else ""
+    if not reasons:
+        return text
+    unknown = f"not known of {many(len(reasons), 'charge')}: {reasons[-1]}"
+    return f"{text}; {unknown}" if text else unknown
 
 
 def _amounts_charged(entry: Entry) -> tuple[str, str]:

@@ -119,3 +119,10 @@ def test_an_answer_with_an_unsound_number_or_risk_is_refused(number, risk):
     else:
         with pytest.raises(TamperedLedgerError, match="is not what was entered"):
             answer_of(row)
+
+
+@pytest.mark.parametrize("reason", [1, 0.5, True, ["weights"]])
+def test_an_answer_with_an_unsound_reason_is_refused(reason):
+    assert answer_of(record("answer", {"charge": 1, "dr_ha_unknown": "weights"})) == (1, "weights")
+    with pytest.raises(TamperedLedgerError, match="is not what was entered"):
+        answer_of(record("answer", {"charge": 1, "dr_ha_unknown": reason}))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pdprivacy
 from pdprivacy import Column, Domain
 
 DOMAIN = Domain(
@@ -181,3 +182,9 @@ def test_the_defaults_of_the_curator_leave_out_derived_numbers_without_labels(pr
     assert logs.dp.domain["log"].role == "sensitive"
     plain, derived = private.dp.dr_ha(epsilon=1), logs.dp.dr_ha(epsilon=1)
     assert float(plain) == float(derived)
+
+
+def test_a_report_gives_the_reason(private):
+    weighted = private.dp.value_counts(["region", "debt"], epsilon=1, weights="w")
+    page = pdprivacy.report({"incomes": weighted})
+    assert "The risk of “incomes” is not known. Sums of weights" in str(getattr(page, "html", page))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy import Budget, Column, Domain, Pure, risk
+from pdprivacy import Budget, Column, Domain, Ledger, Pure, risk
 from pdprivacy.core.mechanisms import Gaussian, Geometric, Laplace
 from pdprivacy.core.privacy import Confidential, rational
 from pdprivacy.errors import (
@@ -992,8 +992,31 @@ def test_where_the_risk_is_not_known_none_is_told():
     private.dp.crosstab(BY, "ill", epsilon=1, weights="score")
     private.dp.plan.crosstab("age", "ill", epsilon=1, rows=10)
     assert private.dp.budget.entries["cumulative_dr_ha"].isna().tolist() == [True] * 3
-    assert "risk" not in repr(private.dp.budget)
-    assert "risk" not in private.dp.budget._repr_html_()
+    weights = "not known of 2 charges: Sums of weights do not show how many records a cell holds."
+    for shown in (repr(private.dp.budget), private.dp.budget._repr_html_()):
+        assert weights in shown
+    private.dp.crosstab(BY, "ill", epsilon=1)
+    assert f"(cumulative_dr_ha); {weights}" in repr(private.dp.budget)
+
+
+def test_a_ledger_keeps_the_reason_of_an_unknown_risk(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    budget = ledger.open("survey", Pure(9))
+    plain, weighted = (
+        budget.charge(Pure(1), text).number for text in ("mean of age", "crosstab of ill by age")
+    )
+    budget.answered(plain)
+    budget.answered(weighted, "Sums of weights do not show how many records a cell holds.")
+    reopened = ledger.open("survey", Pure(9))
+    assert reopened.entries["cumulative_dr_ha"].isna().all()
+    assert reopened.entries["answered"].all()
+    assert "not known of 1 charge: Sums of weights" in repr(reopened)
+    budget.answered(weighted, 0.25)
+    assert "25 %" in repr(reopened)
+    assert ledger.audit().charges == 2
+    for wrong in ("x " * 251, "", "0.5", 1.5):
+        with pytest.raises(ParameterError):
+            budget.answered(weighted, wrong)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric", "staircase"])
@@ -1028,8 +1051,8 @@ def test_classic_noise_is_analytic_where_the_losses_add_up_to_more_than_one():
     noise = {"delta": 1e-3, "mechanism": "gaussian", "calibration": "classic"}
     private.dp.crosstab(BY, "ill", epsilon=0.7, **noise)
     table = private.dp.crosstab(BY, "ill", epsilon=0.9, **noise, rng=3)
-    counts = np.clip(np.rint(table.to_numpy()), 0, None)
-    expected = risk.dr_ha(counts, Gaussian(1.6, 2e-3, 1), "expected", "records")
+    own = Gaussian(0.9, 1e-3, 1, calibration="classic")
+    expected = again(table, Gaussian(1.6, 2e-3, 1), own)
     first, second = private.dp.budget.entries["cumulative_dr_ha"]
     assert second == pytest.approx(max(first, expected), rel=1e-6)
 

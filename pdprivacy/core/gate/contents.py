@@ -73,7 +73,7 @@ class Keeper(Protocol):
         """Refuse a method of the frame whose result cannot be kept."""
 
     def keep(
-        self, release: Any, method_call: Any, make: Callable[[str], tuple[Any, int, float | None]]
+        self, release: Any, method_call: Any, make: Callable[[str], tuple[Any, int, float | str | None]]
     ) -> Any:
         """Return the kept answer of an equal release, or the one that ``make`` returns for a new id.
 

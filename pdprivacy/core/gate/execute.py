@@ -65,7 +65,7 @@ def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
 
 
 @noting_charges()
-def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | None]:
+def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | str | None]:
     """Charge, read and draw a release; return the published object, the number of its charge and its risk."""
     facts, task, source = release.facts, release.task, noise.source(release.call.rng)
     with records_of(facts).in_turn():  # before the charge: an interrupt of the wait costs nothing
@@ -98,8 +98,9 @@ def execute_together(
             read_and_draw(release, price, entry, source, answers, release_id)
             for (release, price), source in zip(priced, sources, strict=True)
         ]
-        risks = [risk for _, risk in releases if risk is not None]
-        facts.budget.answered(entry.number, max(risks, default=None))
+        risks = [risk for _, risk in releases if isinstance(risk, float)]
+        reasons = [risk for _, risk in releases if isinstance(risk, str)]
+        facts.budget.answered(entry.number, max(risks, default=next(iter(reasons), None)))
     return [released for released, _ in releases]
 
 
@@ -141,7 +142,7 @@ def read_and_draw(
     source: Source,
     answers: Mapping[Read, Any] | None = None,
     release_id: str | None = None,
-) -> tuple[R, float | None]:
+) -> tuple[R, float | str | None]:
     """Read and draw a release that was charged; return the published object and its disclosure risk.
 
     ``answers``: exact answers that were read ahead, for several releases at once. ``release_id``: that of the

@@ -202,7 +202,7 @@ class Release(Generic[R]):
     label: str
     task: Task = field(repr=False)
     labels: AnswerLabels = field(repr=False)
-    publish: Callable[[Release[R], Drawn], tuple[R, float | None]] = field(repr=False, compare=False)
+    publish: Callable[[Release[R], Drawn], tuple[R, float | str | None]] = field(repr=False, compare=False)
     progress: bool | None = False
 
 

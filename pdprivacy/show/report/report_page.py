@@ -112,6 +112,12 @@ class Contents:
         return [release for release in self.releases if "by_column" in (release.facts.dr_ha or {})]
 
     @property
+    def unestimated(self) -> list[tuple[str, str]]:
+        """The name of each release whose disclosure risk is not known, and the reason."""
+        risks = [(release.name, release.facts.dr_ha or {}) for release in self.releases]
+        return [(name, str(risk["reason"])) for name, risk in risks if "reason" in risk]
+
+    @property
     def versions(self) -> list[str]:
         """The versions of pdprivacy that made the releases."""
         return sorted({release.facts.version for release in self.releases})
@@ -239,7 +245,7 @@ def _charge(entry: Entry, risk: float, paid: Iterable[str]) -> list[object]:
         "" if not delta else cost(delta),
         f"{entry.time:%Y-%m-%d %H:%M}",
         "yes" if entry.answered else "no",
-        percent(risk) if risk else "",
+        percent(risk) if risk else "" if entry.risk_unknown is None else "not known",
         entry.release or "",
         ", ".join(paid),
     ]
