@@ -476,7 +476,7 @@ class ProtectedFrame(Opaque):
         >>> list(private.filter(like="is_").columns)
         ['is_ill']
         """
-        if axis not in (None, 1, "columns"):
+        if axis is not None and (type(axis) not in (int, str) or axis not in (1, "columns")):
             raise ParameterError("'axis' must be 1 or 'columns': rows have no labels.", EXAMPLES["filter"])
         if sum(option is not None for option in (items, like, regex)) != 1:
             raise ParameterError("'filter' takes one of items=, like= and regex=.", EXAMPLES["filter"])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash, one_of, proportion
+from pdprivacy.checks import has_hash, is_null, one_of, proportion
 from pdprivacy.core.statistics.confidence import Tail
 from pdprivacy.errors import MetadataError, ParameterError, got
 from pdprivacy.inference.interval_levels import CONTINUOUS, COUNTS, ReleasedNumbers
@@ -88,10 +88,11 @@ class _Independent:
 
 def _position(labels: list[Any], label: Any) -> int | None:
     """The position of a label by type and value; None where it is not there, and for nulls."""
-    if not has_hash(label):
+    if not has_hash(label) or is_null(label):
         return None
-    same = [at for at, each in enumerate(labels) if type(each) is type(label) and each == label]
-    return same[0] if same else next((at for at, each in enumerate(labels) if each == label), None)
+    positions = {(type(each), each): at for at, each in reversed([*enumerate(labels)]) if has_hash(each)}
+    loose = {each: at for (_, each), at in positions.items()}
+    return positions.get((type(label), label), loose.get(label))
 
 
 def total(released: Released, axis: int | str | None = None, level: float = 0.95) -> pd.DataFrame:
