@@ -53,11 +53,11 @@ Of a test with several parameters, some run that have every value of each; the n
 combination.
 """
 FAST = {"test_assignment", "test_bits", "test_blocks", "test_cells", "test_checks", "test_choice"}
-FAST |= {"test_conditions", "test_conform", "test_contents", "test_conversion", "test_date_steps"}
+FAST |= {"test_conditions", "test_contents", "test_conversion", "test_date_steps"}
 FAST |= {"test_discrete_gaussian", "test_distributions", "test_events", "test_exact", "test_execute"}
 FAST |= {"test_exponential", "test_gaussian", "test_geometric", "test_inverse", "test_laplace"}
-FAST |= {"test_mechanisms", "test_one_person", "test_optimal", "test_pandas_engine", "test_privacy"}
-FAST |= {"test_random_calls", "test_rules", "test_sensitivities", "test_spec", "test_staircase", "test_steps"}
+FAST |= {"test_mechanisms", "test_optimal", "test_pandas_engine", "test_privacy"}
+FAST |= {"test_random_calls", "test_rules", "test_sensitivities", "test_staircase", "test_steps"}
 """Modules whose default tests are marked ``fast``: those of the core that take a second or less each.
 
 ``pytest -m fast`` takes less than twenty seconds on two processors.
