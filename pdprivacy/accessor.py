@@ -19,7 +19,7 @@ import pandas as pd
 from pdprivacy import frames as protection
 from pdprivacy import releases
 from pdprivacy.core.gate import execute as gate
-from pdprivacy.core.gate.contents import REFUSED, Protected, refusal
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import MethodCall
 from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import (
@@ -33,6 +33,7 @@ from pdprivacy.errors import (
 )
 from pdprivacy.frames import ROW_STEPS, ProtectedFrame
 from pdprivacy.frames.protect import protect
+from pdprivacy.frames.refused_steps import REFUSED, refusal
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.hints.suggestions import misuse, unknown, with_hints
 from pdprivacy.ledger import Budget
@@ -502,7 +503,7 @@ class ProtectedDP(_OfFrame, ProtectedMethods):
         facts, methods = self._protected(), {*ROW_STEPS, *releases.__all__}
         return [name for name in super().__dir__() if name not in methods or facts.offers(name)]
 
-    def _protected(self) -> Protected:
+    def _protected(self) -> Facts:
         return protection.find(self._frame)
 
     def _declared(self) -> Domain:
@@ -619,7 +620,7 @@ class PlanDP(PlanMethods):
     ([0.3896], [19.9988])
     """
 
-    def __init__(self, facts: Protected) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
 
     def _declared(self) -> Domain:

@@ -249,6 +249,16 @@ class ProtectedMethods:
         self, items: Labels | None = None, like: str | None = None, regex: str | None = None,
         axis: Literal[1, 'columns'] | None = None
     ) -> ProtectedFrame: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
+        release_id: str | None = None
+    ) -> pd.DataFrame: ...
+    def find_labels(
+        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
+        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> pd.DataFrame | pd.Series[Any]: ...
     def groupby(
         self, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
     ) -> GroupBy: ...
@@ -289,15 +299,15 @@ class ProtectedMethods:
     ) -> dict[tuple[Hashable, ...], pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mean(
@@ -333,15 +343,15 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
@@ -589,6 +599,9 @@ class ProtectedMethods:
         delta: Rational = 0, p: Rational | None = None, calibration: CalibrationName | None = None,
         bounding: Bounding | None = None
     ) -> pd.DataFrame: ...
+    def use(
+        self, released: pd.DataFrame | pd.Series[Any], *, other: str | int | None = '(other)'
+    ) -> ProtectedFrame: ...
     def utility(
         self, columns: Labels | None = None, order: int | Sequence[int] = ...,
         epsilon: Rational | Sequence[Rational] = ..., *, draws: int = 200, rng: RandomState = None,
@@ -797,8 +810,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -808,8 +821,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
@@ -817,6 +830,11 @@ class PlanMethods:
         interval: bool | None = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
+    ) -> pd.DataFrame: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rows: int | None = None
     ) -> pd.DataFrame: ...
 
 class BatchMethods:
@@ -1094,17 +1112,27 @@ class BatchMethods:
         steps: int | None = None, mechanism: WalkSelection = 'exponential', rng: RandomState = None,
         release_id: str | None = None, progress: bool | None = None
     ) -> Pending[pd.DataFrame]: ...
+    def find_bounds(
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        method: Literal['reach'] = 'reach', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', rng: RandomState = None,
+        release_id: str | None = None
+    ) -> Pending[pd.DataFrame]: ...
+    def find_labels(
+        self, columns: Labels, *, epsilon: Rational, delta: Rational = 0, counts: bool = False,
+        max_labels: int = 1, rng: RandomState = None, release_id: str | None = None
+    ) -> Pending[pd.DataFrame | pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
@@ -1122,15 +1150,15 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
@@ -1313,24 +1341,24 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class SeriesGroupMethods:
@@ -1529,52 +1557,52 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
-        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class GroupPlanMethods:
@@ -1665,22 +1693,23 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        epsilon: Levels | None = None, split: Split = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

@@ -194,8 +194,8 @@ AT_DISPLAY = {"ledger", "risk"}
 UPWARDS = {
     ("core.statistics.counts", "postprocess"),  # noisy counts of a tree become consistent ones
     # of objects that the gate is handed, for type checkers alone
-    ("core.gate.contents", "amplification"),
-    ("core.gate.contents", "ledger"),
+    ("core.gate.facts", "amplification"),
+    ("core.gate.facts", "ledger"),
     ("core.gate.execute", "ledger"),
     ("core.gate.parts", "amplification"),
     ("core.gate.parts", "ledger"),

@@ -39,9 +39,9 @@ from pdprivacy.amplification.suppression.amplification import (
 from pdprivacy.checks import one_of
 from pdprivacy.core import noise
 from pdprivacy.core.gate import curator
-from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.entered import charging
 from pdprivacy.core.gate.execute import execute
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import AlikeCoins, Coins, SomeOf
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import Release, columns_of
@@ -136,7 +136,7 @@ def _noisy_average(total: Any, rows: Any) -> float:
 
 
 def _of_numbers(
-    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]
+    protected: Facts, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]
 ) -> Score:
     """The mean over all numbers of |released - true| / |true|; NaN where a true one is 0."""
     truth = np.asarray(_truth(protected, columns, statistic, arguments), dtype=np.float64).ravel()
@@ -151,9 +151,7 @@ def _of_numbers(
     return score
 
 
-def _truth(
-    protected: Protected, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]
-) -> Any:
+def _truth(protected: Facts, columns: Sequence[Column], statistic: str, arguments: Mapping[str, Any]) -> Any:
     """Return the exact statistic, without noise."""
     if statistic == "count":
         return curator.present(protected, columns)
@@ -168,15 +166,13 @@ def _truth(
     return [exact(numbers) for numbers in values]
 
 
-def _values(protected: Protected, column: Column, method: str) -> Floats:
+def _values(protected: Facts, column: Column, method: str) -> Floats:
     """The numbers of a column as they are released: clamped to the bounds, nulls left out."""
     (numbers,) = curator.numbers(protected, [column.name], np.nan)
     return np.asarray(np.clip(numbers[~np.isnan(numbers)], *column.bounds(method)))
 
 
-def _of_labels(
-    protected: Protected, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]
-) -> Score:
+def _of_labels(protected: Facts, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]) -> Score:
     """Return 1 where the label has less than the largest count, else 0."""
     labels = columns[0].labels(statistic)
     counts = curator.counts(protected, columns, statistic)[: len(labels)]
@@ -184,9 +180,7 @@ def _of_labels(
     return lambda released, _: float(released.iloc[0] not in best)
 
 
-def _of_centers(
-    protected: Protected, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]
-) -> Score:
+def _of_centers(protected: Facts, columns: Sequence[Column], statistic: str, _: Mapping[str, Any]) -> Score:
     """The mean squared distance (k-means), or distance (k-median), of all records to the nearest centre.
 
     Ranges are brought to [-1, 1] by the declared bounds for k-means, and to length one for k-median.
@@ -267,7 +261,7 @@ def _arguments(name: str, placed: Sequence[Any], options: Mapping[str, Any]) -> 
 class _Comparison:
     """A comparison: the records, the epsilons, the statistic, its arguments and the columns that it reads."""
 
-    protected: Protected
+    protected: Facts
     levels: Sequence[Rational]
     name: str
     columns: Any
@@ -278,7 +272,7 @@ class _Comparison:
     @classmethod
     def of(
         cls,
-        protected: Protected,
+        protected: Facts,
         levels: Sequence[Rational],
         name: Any,
         columns: Any,
@@ -317,7 +311,7 @@ class _Comparison:
         """The statistic that is compared."""
         return STATISTICS[self.name]
 
-    def _releases(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
+    def _releases(self, facts: Facts, cost: Pure | Approx, state: RandomState) -> list[Release[Any]]:
         verbs, defaults = self.statistic.verbs, self.statistic.defaults
         words = {**defaults, **self.arguments, "rng": state, "epsilon": cost.epsilon / len(verbs)}
         if self.name in ("kmeans", "kmedian"):
@@ -326,7 +320,7 @@ class _Comparison:
             words["delta"] = cost.delta / len(verbs)
         return [with_hints(verb)(facts, self.columns, **words) for verb in verbs]
 
-    def release(self, facts: Protected, cost: Pure | Approx, state: RandomState) -> Any:
+    def release(self, facts: Facts, cost: Pure | Approx, state: RandomState) -> Any:
         """Return a release of this cost, charged to a budget in memory of the same total."""
         budget = Budget.with_total(cost)  # discarded afterwards, with its charges
         budget.bind(facts.unit)
@@ -334,7 +328,7 @@ class _Comparison:
         with charging():
             return self.statistic.combined(*map(execute, releases))
 
-    def check(self, facts: Protected, cost: Pure | Approx) -> None:
+    def check(self, facts: Facts, cost: Pure | Approx) -> None:
         """Refuse what the releases would refuse, and those that cost more than is asked for."""
         prices = [with_price(release)[1].cost for release in self._releases(facts, cost, 0)]
         epsilon, delta = (sum(getattr(price, name) for price in prices) for name in ("epsilon", "delta"))
@@ -379,7 +373,7 @@ class _Omission:
         except ParameterError:
             return None
 
-    def facts(self, protected: Protected) -> Protected:
+    def facts(self, protected: Facts) -> Facts:
         """Return the public facts of the part, with all records."""
         rows = self.rows
         scope = protected.scope.of_subset() if rows is None else replace(protected.scope, rows=rows)
@@ -486,7 +480,7 @@ def _checked_values(name: str, values: Any, example: str) -> list[Any]:
 
 
 def compare_sampling(
-    protected: Protected,
+    protected: Facts,
     /,
     statistic: str,
     columns: Labels | None = None,
@@ -551,7 +545,7 @@ def compare_sampling(
     return confidential(frame, "compare_sampling", **_description(comparison))
 
 
-def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Omission]:
+def _samples(protected: Facts, rates: Sequence[Any]) -> list[_Omission]:
     shares = [check_rate(rate) for rate in rates]
     if len(set(shares)) < len(shares):
         raise ParameterError("'rates' must be different numbers.")
@@ -572,7 +566,7 @@ def _samples(protected: Protected, rates: Sequence[Any]) -> list[_Omission]:
 
 
 def compare_suppression(
-    protected: Protected,
+    protected: Facts,
     /,
     statistic: str,
     columns: Labels | None = None,

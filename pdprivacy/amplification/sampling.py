@@ -27,8 +27,8 @@ from pdprivacy.amplification.suppression.amplification import (
 from pdprivacy.checks import one_of, whole
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Event, Events
-from pdprivacy.core.gate.contents import Protected, Step
 from pdprivacy.core.gate.execute import charge, noting_charges
+from pdprivacy.core.gate.facts import Facts, Step
 from pdprivacy.core.gate.parts import (
     AlikeCoins,
     Coins,
@@ -56,7 +56,7 @@ MOST_GROUPS = 10_000
 
 @noting_charges()
 def partition(
-    protected: Protected,
+    protected: Facts,
     by: Hashable,
     *,
     epsilon: Rational,
@@ -119,7 +119,7 @@ def partition(
 
 
 def sample(
-    protected: Protected,
+    protected: Facts,
     n: int | None = None,
     frac: Rational | Mapping[Hashable, Rational] | None = None,
     *,
@@ -216,7 +216,7 @@ def sample(
 
 
 def suppress_outliers(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     m: Rational,
     M: Rational,
@@ -285,7 +285,7 @@ def suppress_outliers(
     return ProtectedFrame(drawn(protected, coins, source, step, Secret(law, spend)))
 
 
-def _check_part(protected: Protected, method: str) -> None:
+def _check_part(protected: Facts, method: str) -> None:
     protected.refuse_other_engines_for(method)
     if protected.in_secret:
         raise ParameterError(
@@ -299,7 +299,7 @@ def _check_part(protected: Protected, method: str) -> None:
         )
 
 
-def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, list[Fraction]]:
+def _rates_by_label(protected: Facts, frac: Any, by: Any) -> tuple[Column, list[Fraction]]:
     """Return the column and the rate of each of its declared cells."""
     if by is None or not isinstance(frac, Mapping):
         raise ParameterError(
@@ -325,7 +325,7 @@ def _rates_by_label(protected: Protected, frac: Any, by: Any) -> tuple[Column, l
     return columns[0], [check_rate(frac[cell], "frac") for cell in cells]
 
 
-def _sample_size(protected: Protected, n: Any) -> tuple[int, int]:
+def _sample_size(protected: Facts, n: Any) -> tuple[int, int]:
     """Return the number of sampled records and the number of all records."""
     size = whole(n, "n", 1)
     scope = protected.scope
@@ -349,7 +349,7 @@ def spread_of(m: Rational, M: Rational) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def refuse_units(protected: Protected) -> None:
+def refuse_units(protected: Facts) -> None:
     """Refuse neighbours for which no bound of the loss of suppression is known."""
     if protected.unit.neighbors == "replace_one" or protected.scope.contribution > 1:
         raise ParameterError(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy.checks import flag, has_hash, items, one_of
 from pdprivacy.core import rows as expressions
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows import branches
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.core.rows.label_mappings import PREDICATES, TEXT_METHODS
@@ -149,14 +149,14 @@ class ProtectedColumn(Opaque):
     _kind = "a protected column"
 
     _node: ast.expr
-    _protected: Protected
+    _protected: Facts
 
-    def __init__(self, protected: Protected, node: ast.expr) -> None:
+    def __init__(self, protected: Facts, node: ast.expr) -> None:
         self._protected = protected
         self._node = node
 
     @classmethod
-    def _named(cls, protected: Protected, name: Hashable) -> ProtectedColumn:
+    def _named(cls, protected: Facts, name: Hashable) -> ProtectedColumn:
         """The column of this name."""
         label = protected.domain[name].name
         return cls(protected, ast.Name(protected.written.get(label, str(label))))
@@ -209,7 +209,7 @@ class ProtectedColumn(Opaque):
 
     # ---------------------------------------------------------------- the frame of an expression
 
-    def _is_kept_by(self, protected: Protected) -> bool:
+    def _is_kept_by(self, protected: Facts) -> bool:
         """Whether a frame is the expression's own, or a later one with the same cells in its columns."""
         if protected is self._protected:
             return True
@@ -221,7 +221,7 @@ class ProtectedColumn(Opaque):
         read = {names.get(node.id, node.id) for node in ast.walk(self._node) if isinstance(node, ast.Name)}
         return [column for column in self._protected.domain.columns if column.name in read]
 
-    def _not_kept_by(self, protected: Protected, instead: str) -> ParameterError:
+    def _not_kept_by(self, protected: Facts, instead: str) -> ParameterError:
         """The error for a frame without these cells; ``instead``: a filter of that frame."""
         dropped = [column for column in self._read() if column.name not in protected.domain]
         if dropped and protected.origin is self._protected.origin:

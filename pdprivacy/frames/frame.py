@@ -16,7 +16,7 @@ import pandas as pd
 
 from pdprivacy.checks import has_hash
 from pdprivacy.core import rows as steps
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import transformed
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Domain
@@ -67,7 +67,7 @@ class ProtectedFrame(Opaque):
     """
 
     __slots__ = ("__weakref__", "_protected")
-    _protected: Protected
+    _protected: Facts
 
     if TYPE_CHECKING:
 
@@ -75,7 +75,7 @@ class ProtectedFrame(Opaque):
         def dp(self) -> ProtectedDP:
             """Releases; put here by `pdprivacy.accessor`."""
 
-    def __init__(self, protected: Protected) -> None:
+    def __init__(self, protected: Facts) -> None:
         self._protected = protected
 
     def __repr__(self) -> str:
@@ -575,7 +575,7 @@ def _some(bounds: Any, names: Mapping[str, object], others: bool = False) -> Any
     return {name: ends for name, ends in bounds.items() if (name in names) != others} or None
 
 
-def find(frame: Any) -> Protected:
+def find(frame: Any) -> Facts:
     """Return the records, declaration and budget behind a protected frame.
 
     Raises

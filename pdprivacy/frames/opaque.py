@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
-from pdprivacy.core.gate.contents import REFUSED, refusal
 from pdprivacy.core.rows.functions import FUNCTIONS
 from pdprivacy.declaration.domain import DATE_METHODS, Column, Domain
 from pdprivacy.errors import OpaqueFrameError, ParameterError, PrivacyError, short_tracebacks
+from pdprivacy.frames.refused_steps import REFUSED, refusal
 from pdprivacy.hints.examples import EXAMPLES, INSTEAD, Example, quoted
 from pdprivacy.hints.suggestions import unknown
 

@@ -24,7 +24,8 @@ from pdprivacy.core.conform import (
     survey,
     valid_records,
 )
-from pdprivacy.core.gate.contents import Protected, Step, copied_columns
+from pdprivacy.core.gate.copies import copied_columns
+from pdprivacy.core.gate.facts import Facts, Step
 from pdprivacy.core.gate.records import seal
 from pdprivacy.core.privacy import Loss, Neighbors, Rational, Unit, rational
 from pdprivacy.core.rows.cells import column_of, date_numbers_of_frame
@@ -313,7 +314,7 @@ def _of_pandas(
     records = copied_columns(left, domain)
     purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
-        Protected(
+        Facts(
             protected,
             arguments.whose,
             purse,
@@ -417,7 +418,7 @@ def _of_engine(
     omitted = dropped, survey_of_frame.rows
     purse, protected = open_budget(arguments.whose, domain.fingerprint()), domain.without_codes
     return ProtectedFrame(
-        Protected(
+        Facts(
             protected,
             arguments.whose,
             purse,

@@ -25,7 +25,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import PROJECT
 from pdprivacy.core.gate.spec import MethodCall, Release
 from pdprivacy.core.privacy import Confidential
@@ -323,7 +323,7 @@ def another_ledger(release_id: str) -> StepError:
     )
 
 
-def _call(protected: Protected, method: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+def _call(protected: Facts, method: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return a call in texts that are the same in every run; of the records only how they were declared.
 
     Arguments that are None are left out, since a later version may have further arguments. `LATER` ones whose

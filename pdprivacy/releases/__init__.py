@@ -1,4 +1,4 @@
-"""The methods of ``private.dp``, as functions with the `Protected` facts as first argument.
+"""The methods of ``private.dp``, as functions with the `Facts` facts as first argument.
 
 Those of `RELEASING` return a `Release`, a value that holds the call, its cost, its reads and the labels of
 its answer. They neither charge nor read: `pdprivacy.core.gate.execute` does. The others run or plan several

@@ -21,8 +21,8 @@ from pdprivacy.core import noise
 from pdprivacy.core.accounting import Concentrated, Event, GaussianNoise, shares
 from pdprivacy.core.accounting import epsilon as epsilon_of
 from pdprivacy.core.accounting.reports import Method
-from pdprivacy.core.gate.contents import Protected, declared
 from pdprivacy.core.gate.execute import execute_together, noting_charges
+from pdprivacy.core.gate.facts import Facts, declared
 from pdprivacy.core.gate.request import MechanismName
 from pdprivacy.core.gate.spec import Price, Release, columns_of
 from pdprivacy.core.mechanisms.gaussian import LEAST_EPSILON, exact_multiplier
@@ -84,7 +84,7 @@ class ReleasePlan:
     apart : the sum of the costs of the releases one by one.
     """
 
-    _facts: Protected = field(repr=False)
+    _facts: Facts = field(repr=False)
     _releases: tuple[Priced, ...] = field(repr=False)
     cost: Pure | Approx
     apart: Pure | Approx
@@ -145,7 +145,7 @@ class ReleasePlan:
 
 
 def plan_releases(
-    protected: Protected, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = "best"
+    protected: Facts, calls: Sequence[Any], *, delta: Rational = 0, accounting: Method = "best"
 ) -> ReleasePlan:
     """Plan several fixed releases, which are charged as one and cost less than one by one.
 
@@ -182,7 +182,7 @@ def plan_releases(
     return _plan_of(protected, [_priced_tuple(call, facts) for call in calls], delta, accounting)
 
 
-def _paid_as_a_whole(protected: Protected) -> Protected:
+def _paid_as_a_whole(protected: Facts) -> Facts:
     """Return the facts of releases that are charged together, for which a secret part pays at once.
 
     Raises ParameterError for a secret part with ``spend="noise"``, whose releases pay their stated epsilon.
@@ -195,7 +195,7 @@ def _paid_as_a_whole(protected: Protected) -> Protected:
     return replace(protected, secret=None)
 
 
-def _priced_tuple(call: Any, facts: Protected) -> Priced:
+def _priced_tuple(call: Any, facts: Facts) -> Priced:
     """Return the release that a tuple spells out: its name, its arguments, and a mapping of its keywords."""
     parts = list(call) if isinstance(call, tuple | list) else []
     options = parts.pop() if parts and isinstance(parts[-1], Mapping) else {}
@@ -212,7 +212,7 @@ def _priced_tuple(call: Any, facts: Protected) -> Priced:
     return _priced_call(facts, name, arguments, options)
 
 
-def _priced_call(facts: Protected, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
+def _priced_call(facts: Facts, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Priced:
     """Return the release of this name with its price; raise the errors that the release itself raises."""
     if "release_id" in options:
         raise ParameterError(
@@ -231,7 +231,7 @@ def with_price(release: Release[Any]) -> Priced:
 
 
 def _plan_of(
-    protected: Protected, releases: Sequence[Priced], delta: Rational | None, accounting: Method
+    protected: Facts, releases: Sequence[Priced], delta: Rational | None, accounting: Method
 ) -> ReleasePlan:
     """Return the plan of these releases; see `plan_releases`. ``delta``: None for the sum of their deltas."""
     prices = [price for _, price in releases]
@@ -293,7 +293,7 @@ class Batch(BatchMethods):
     """
 
     def __init__(
-        self, protected: Protected, delta: Rational | None, accounting: Method, release_id: str | None
+        self, protected: Facts, delta: Rational | None, accounting: Method, release_id: str | None
     ) -> None:
         self._protected, self._facts = protected, _paid_as_a_whole(protected)
         self._delta, self._accounting, self._release_id = delta, accounting, release_id
@@ -430,7 +430,7 @@ class Batch(BatchMethods):
 
 
 def batch(
-    protected: Protected,
+    protected: Facts,
     *,
     delta: Rational | None = None,
     accounting: Method = "basic",
@@ -465,7 +465,7 @@ def batch(
 
 
 def marginals(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -509,7 +509,7 @@ def marginals(
     return cast("dict[tuple[Hashable, ...], pd.Series[Any]]", dict(zip(keys, released, strict=True)))
 
 
-def _with_cells(protected: Protected) -> tuple[Column, ...]:
+def _with_cells(protected: Facts) -> tuple[Column, ...]:
     """Return the declared columns with cells, which tables may have."""
     columns = []
     for column in protected.domain.columns:
@@ -523,7 +523,7 @@ def _with_cells(protected: Protected) -> tuple[Column, ...]:
 
 
 def split(
-    protected: Protected,  # noqa: ARG001
+    protected: Facts,  # noqa: ARG001
     epsilon: Rational,
     into: int | Sequence[Rational] | Mapping[Hashable, Rational],
 ) -> list[Fraction] | dict[Hashable, Fraction]:
@@ -555,7 +555,7 @@ def split(
     return [whole * share for share in shares(into, "into")]
 
 
-def remaining(protected: Protected, delta: Rational = 0) -> float:
+def remaining(protected: Facts, delta: Rational = 0) -> float:
     """Return the largest epsilon, up to a relative 1e-9, of one more release with this ``delta``; or 0.0.
 
     Without a delta, this is for a release with Laplace or geometric noise. With a delta, it is for Gaussian

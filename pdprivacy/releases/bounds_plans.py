@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import Drawn, Release
 from pdprivacy.core.gate.tasks import BoundSearches
 from pdprivacy.core.statistics.private_bounds import STAGES
@@ -24,7 +24,7 @@ def planned_bounds(verb: Callable[..., Release[Any]]) -> Callable[..., pd.DataFr
     """Return the plan of a search for bounds: a function with its signature, and ``rows``."""
 
     def method(
-        facts: Protected, *args: Any, epsilon: Levels | None = None, rows: int | None = None, **options: Any
+        facts: Facts, *args: Any, epsilon: Levels | None = None, rows: int | None = None, **options: Any
     ) -> pd.DataFrame:
         protected, levels, _ = begin_plan("find_bounds", facts, options, epsilon, None)
         records = rows_of(protected, rows)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pdprivacy.checks import one_of, whole
 from pdprivacy.core import noise
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import LEVEL, AnswerLabels, Call, Drawn, Release, columns_of, name_index
 from pdprivacy.core.gate.tasks import Rounds, Swaps
@@ -52,7 +52,7 @@ MAX_STEPS = 10**5
 
 
 def kmeans(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None,
     k: int,
     *,
@@ -139,7 +139,7 @@ def kmeans(
 
 
 def kmedian(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None,
     k: int,
     *,

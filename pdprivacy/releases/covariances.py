@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy import postprocess
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import read_after
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
@@ -42,7 +42,7 @@ MatrixConstraint: TypeAlias = Literal["psd"]
 
 @with_noise_keywords("laplace")
 def cov(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -80,7 +80,7 @@ def cov(
 
 @with_noise_keywords("laplace")
 def corr(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -146,7 +146,7 @@ def correlations_of(answer: Answer) -> Answer:
 
 
 def _matrix(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None,
     call: Call,
     *,
@@ -206,7 +206,7 @@ def _nearest(answer: Answer) -> Answer:
 
 
 def _covariances(
-    protected: Protected,
+    protected: Facts,
     chosen: Sequence[Column],
     keys: tuple[Column, ...],
     method: str,
@@ -226,7 +226,7 @@ def _covariances(
 
 @with_noise_keywords("laplace")
 def pooled_var(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     by: Labels,
@@ -262,7 +262,7 @@ def pooled_var(
 
 @with_noise_keywords("laplace")
 def pooled_cov(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     *,
     by: Labels,
@@ -301,7 +301,7 @@ LARGEST_PENALTY = 2.0**40
 
 @with_noise_keywords("laplace")
 def ols(
-    protected: Protected,
+    protected: Facts,
     y: Hashable,
     X: Labels,
     *,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pdprivacy.checks import flag
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import with_step
 from pdprivacy.core.gate.spec import columns_of
 from pdprivacy.core.rows import Transform, cut, dropna
@@ -23,7 +23,7 @@ PERIODS = {
 """A valid call with ``freq``, by method."""
 
 
-def periods(protected: Protected, labels: Labels, freq: str, method: str) -> Transform:
+def periods(protected: Facts, labels: Labels, freq: str, method: str) -> Transform:
     """Return the step that makes periods of the one column of dates among these columns.
 
     Raises ParameterError for no or several columns of dates, and for an unknown ``freq``.
@@ -36,12 +36,12 @@ def periods(protected: Protected, labels: Labels, freq: str, method: str) -> Tra
     return cut(protected.domain, dates[0], freq=freq)
 
 
-def in_periods(protected: Protected, labels: Labels, freq: str | None, method: str) -> Protected:
+def in_periods(protected: Facts, labels: Labels, freq: str | None, method: str) -> Facts:
     """Return the facts of a release that reads dates as periods; without ``freq`` the facts as they are."""
     return protected if freq is None else with_step(protected, periods(protected, labels, freq, method))
 
 
-def complete_records(protected: Protected, columns: Sequence[Column], option: Any) -> Transform | None:
+def complete_records(protected: Facts, columns: Sequence[Column], option: Any) -> Transform | None:
     """Return the step that drops the records with nulls in these columns; None where it would drop none.
 
     ``option``: the argument ``dropna``.

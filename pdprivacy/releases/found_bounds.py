@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import one_of
-from pdprivacy.core.gate.contents import Protected, declared
+from pdprivacy.core.gate.facts import Facts, declared
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
@@ -54,7 +54,7 @@ class BoundsOptions(TypedDict, total=False):
 
 @with_keywords(BoundsOptions, {"delta": 0, "mechanism": "exponential", "rng": None, "release_id": None})
 def find_bounds(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -124,7 +124,7 @@ def find_bounds(
     return Release(protected, call, call.label(protected), task, labels, _bounds_answer)
 
 
-def _columns_without_bounds(protected: Protected) -> tuple[Column, ...]:
+def _columns_without_bounds(protected: Facts) -> tuple[Column, ...]:
     """Return the numeric columns that lack a bound; raise DeclarationError where there are none."""
     chosen = tuple(
         column
@@ -139,7 +139,7 @@ def _columns_without_bounds(protected: Protected) -> tuple[Column, ...]:
     return chosen
 
 
-def _numeric(protected: Protected, columns: Labels) -> tuple[Column, ...]:
+def _numeric(protected: Facts, columns: Labels) -> tuple[Column, ...]:
     """Return the declared columns of these labels; raise DeclarationError for one without numbers."""
     chosen = columns_of(protected, columns, "find_bounds")
     for column in chosen:

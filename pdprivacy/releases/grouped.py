@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import has_hash
-from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.execute import executed
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import transformed
 from pdprivacy.core.gate.request import PROJECT, Options
 from pdprivacy.core.gate.spec import (
@@ -91,7 +91,7 @@ _GROUPS = 'private.dp.groupby("region")'
 class DeclaredGroups:
     """Declared groups of a protected frame; reading the records of each group is refused."""
 
-    _protected: Protected = field(repr=False)
+    _protected: Facts = field(repr=False)
     keys: tuple[Column, ...]
     selected: Labels | None = None
 
@@ -725,7 +725,7 @@ for _name, _verb in VERBS_BY_GROUP.items():
 
 
 def groupby(
-    protected: Protected, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
+    protected: Facts, by: Labels | pd.Grouper, *, freq: str | None = None, dropna: bool = False
 ) -> GroupBy:
     """Group the records by declared keys; a statistic of all groups is charged once.
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import flag, integer
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
@@ -51,7 +51,7 @@ MOST_BINS = 10**6
 
 @with_noise_keywords("geometric")
 def count(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -94,7 +94,7 @@ def count(
 
 
 def _weight_of_all(
-    protected: Protected, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
+    protected: Facts, columns: Labels | None, weights: Hashable, epsilon: Rational, noise: Options
 ) -> Release[pd.Series[Any]]:
     """The sum of the weights of all records."""
     _, weight = weighted_columns(protected, columns, weights, "count")
@@ -110,7 +110,7 @@ def _weight_of_all(
 
 @with_noise_keywords("geometric")
 def value_counts(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     *,
     epsilon: Rational,
@@ -158,7 +158,7 @@ def value_counts(
 
 
 def labels_counted(
-    protected: Protected, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
+    protected: Facts, call: Call, normalize: bool, sort: bool, dropna: bool, branching: int = 2
 ) -> Release[pd.Series[Any]]:
     """Return the release of the records per declared label, in each group where the call has keys."""
     for name, option in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
@@ -187,7 +187,7 @@ def labels_counted(
 
 @with_noise_keywords("geometric")
 def nunique(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     *,
     epsilon: Rational,
@@ -221,7 +221,7 @@ def nunique(
 
 @with_noise_keywords("geometric")
 def histogram(
-    protected: Protected,
+    protected: Facts,
     column: Hashable,
     bins: int | Sequence[float] | None = None,
     *,

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pdprivacy.checks import flag, whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.label_search import LabelSearch
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Release, columns_of, name_index
@@ -29,7 +29,7 @@ CHOSEN = (
 
 
 def find_labels(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     *,
     epsilon: Rational,

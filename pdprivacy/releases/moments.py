@@ -14,7 +14,7 @@ import pandas as pd
 
 from pdprivacy import releases
 from pdprivacy.checks import flag
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
     DEFAULTS,
@@ -60,7 +60,7 @@ from pdprivacy.types import Floats, Labels
 
 @with_noise_keywords("laplace")
 def sum(  # noqa: A001
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -105,7 +105,7 @@ def sum(  # noqa: A001
 
 @with_noise_keywords("laplace")
 def mean(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -154,7 +154,7 @@ def weighted(
 
 
 def _moments(
-    protected: Protected, kind: Literal["mean", "var"], quantities: Any, weights: Any, call: Call
+    protected: Facts, kind: Literal["mean", "var"], quantities: Any, weights: Any, call: Call
 ) -> Statistic:
     """Means or variances: weighted, exact where the number of rows is public, or of noisy sums and counts."""
     if call.weights is not None:
@@ -167,7 +167,7 @@ def _moments(
 
 @with_noise_keywords("laplace")
 def proportion(
-    protected: Protected,
+    protected: Facts,
     column: Hashable,
     value: Any = True,
     *,
@@ -203,7 +203,7 @@ def proportion(
 
 @with_noise_keywords("laplace")
 def var(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -233,14 +233,14 @@ def var(
     return release_of(protected, call, statistic, AnswerLabels(name_index(chosen)))
 
 
-def _variances(protected: Protected, weights: Any, call: Call) -> Statistic:
+def _variances(protected: Facts, weights: Any, call: Call) -> Statistic:
     quantities = tuple(quantity(column, call.statistic, products=True) for column in call.columns)
     return _moments(protected, "var", quantities, weights, call)
 
 
 @with_noise_keywords("laplace")
 def std(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -350,7 +350,7 @@ def selection_options(name: str, split: Split, noise: Mapping[str, Any]) -> dict
 
 
 def asked_of(
-    protected: Protected, func: Any, columns: Labels | None, keys: Sequence[Column], method: str
+    protected: Facts, func: Any, columns: Labels | None, keys: Sequence[Column], method: str
 ) -> tuple[tuple[Column, ...], Kinds, bool]:
     """Return the columns to aggregate, the statistics of each, and whether each has one single name."""
     if isinstance(func, Mapping):
@@ -368,7 +368,7 @@ def asked_of(
 
 
 def moments_of(
-    protected: Protected,
+    protected: Facts,
     chosen: Sequence[Column],
     kinds: Kinds,
     split: Split,
@@ -386,7 +386,7 @@ def moments_of(
 
 @with_noise_keywords("laplace")
 def agg(
-    protected: Protected,
+    protected: Facts,
     func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
     columns: Labels | None = None,
     *,
@@ -438,7 +438,7 @@ def agg(
 
 @with_noise_keywords("laplace")
 def describe(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -472,7 +472,7 @@ def describe(
 
 
 def _aggregated(
-    protected: Protected, call: Call, kinds: Kinds, split: Split, *, by_name: bool = False
+    protected: Facts, call: Call, kinds: Kinds, split: Split, *, by_name: bool = False
 ) -> Release[Any]:
     """Return the release of a table of statistics by columns, or of a Series by column if ``by_name``."""
     refuse_bounds(call)
@@ -494,7 +494,7 @@ def _aggregated(
 
 @with_noise_keywords("laplace")
 def pivot_table(
-    protected: Protected,
+    protected: Facts,
     values: Labels | None = None,
     index: Labels | None = None,
     columns: Labels | None = None,
@@ -583,7 +583,7 @@ def pivot_table(
     return release_of(protected, call, statistic, labels, arranged, risk=risk_of)
 
 
-def risk_of_groups(protected: Protected, call: Call, statistic: Statistic) -> RiskOf | None:
+def risk_of_groups(protected: Facts, call: Call, statistic: Statistic) -> RiskOf | None:
     """Return the disclosure risk of the counts of each group, which means and deviations need, too.
 
     It is None if no sensitive column informs the cells, or no other column does.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import Price, Release
 from pdprivacy.core.privacy import Rational
 from pdprivacy.errors import ArgumentError, ParameterError
@@ -44,12 +44,12 @@ def plan_of(method: Callable[..., Any], verb: Callable[..., Any]) -> Callable[..
 
 def begin_plan(
     statistic: str,
-    facts: Protected | DeclaredGroups,
+    facts: Facts | DeclaredGroups,
     options: Mapping[str, Any],
     epsilon: Any,
     margin: Any,
     name: str = "plus_minus",
-) -> tuple[Protected, list[Any], bool]:
+) -> tuple[Facts, list[Any], bool]:
     """Return the protected frame, the losses or margins of error of a plan, and whether these are margins.
 
     Keywords that plans lack are refused first, then a call without a cost.
@@ -94,7 +94,7 @@ def listed(name: str, value: Any) -> list[Any]:
     return items
 
 
-def rows_of(protected: Protected, rows: Any) -> int:
+def rows_of(protected: Facts, rows: Any) -> int:
     """The public number of rows, or the guess of the caller."""
     public = protected.scope.row_bounds()[1]
     rows_assumed = public if rows is None else whole(rows, "rows", 1)

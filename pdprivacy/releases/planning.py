@@ -14,7 +14,7 @@ import pandas as pd
 
 from pdprivacy import releases
 from pdprivacy.checks import proportion, real
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import PROJECT, BoundingName
 from pdprivacy.core.gate.spec import LEVEL, Drawn, Release
 from pdprivacy.core.gate.tasks import NoisyNumbers, noiseless
@@ -72,7 +72,7 @@ class Planned:
 
     statistic: str
     verb: Callable[..., Release[Any]]
-    facts: Protected | DeclaredGroups
+    facts: Facts | DeclaredGroups
     args: tuple[Any, ...]
     options: dict[str, Any]
     assumption: Assumption
@@ -110,7 +110,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     """The plan of a release: a function with the signature of the release, and what `PlanDP` adds."""
 
     def method(
-        facts: Protected | DeclaredGroups,
+        facts: Facts | DeclaredGroups,
         *args: Any,
         epsilon: Levels | None = None,
         bounding: Boundings = PROJECT,
@@ -143,7 +143,7 @@ def _planned(statistic: str, verb: Callable[..., Release[Any]]) -> Callable[...,
     return plan_of(method, verb)
 
 
-def _assumption(facts: Protected, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
+def _assumption(facts: Facts, statistic: str, rows: Any, at: Any, *, shares: bool) -> Assumption:
     """The table that a plan assumes."""
     private = rows is None and facts.scope.row_bounds()[1] is None
     public_records = None if private else rows_of(facts, rows)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy._version import __version__
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import PROJECT
 from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Price, Release, with_bounds
 from pdprivacy.core.gate.tasks import NoisyNumbers, sensitivity_of
@@ -38,7 +38,7 @@ RiskOf: TypeAlias = "Callable[[Sequence[Result], Entry | None], tuple[dict[str, 
 
 
 def release_of(
-    facts: Protected,
+    facts: Facts,
     call: Call,
     statistic: Statistic,
     labels: AnswerLabels,
@@ -174,7 +174,7 @@ def _moved(released: Released, before: Released, errors: Errors) -> dict[str, li
     }
 
 
-def attach(facts: Protected, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
+def attach(facts: Facts, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
     """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
     cost = price.cost if facts.secret is None else facts.secret.stated_loss(entry, drawn.cost)
@@ -250,7 +250,7 @@ def _value_bounds(call: Call, results: Sequence[Result], shape: tuple[int, ...])
     return pairs_as_json(lower, upper, shape)
 
 
-def public_rows(facts: Protected, call: Call) -> int | None:
+def public_rows(facts: Facts, call: Call) -> int | None:
     """Return the number of records behind each number, if it is public."""
     grouped = call.by and call.statistic != "crosstab"
     nullable = any(column.nullable for column in (*call.columns, *call.by))

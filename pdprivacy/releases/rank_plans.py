@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import proportion
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import LEVEL, Drawn, Release
 from pdprivacy.core.gate.tasks import Selections
 from pdprivacy.core.statistics import Quantile
@@ -33,7 +33,7 @@ class _Planned:
     """A selection of numbers whose errors are planned: its call without loss."""
 
     verb: Callable[..., Release[Any]]
-    facts: Protected | DeclaredGroups
+    facts: Facts | DeclaredGroups
     args: tuple[Any, ...]
     options: dict[str, Any]
     rows: int | None
@@ -82,7 +82,7 @@ def planned_by_rank(statistic: str, verb: Callable[..., Release[Any]]) -> Callab
     """Return the plan of a selection of numbers: a function with its signature, and what a plan adds."""
 
     def method(
-        facts: Protected | DeclaredGroups,
+        facts: Facts | DeclaredGroups,
         *args: Any,
         epsilon: Levels | None = None,
         rows: int | None = None,

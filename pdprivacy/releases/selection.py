@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import flag, items, one_of, whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import PROJECT, Request
 from pdprivacy.core.gate.spec import (
     MAX_CELLS,
@@ -106,7 +106,7 @@ of_numbers = with_keywords(QuantileOptions, {"delta": 0, "mechanism": "exponenti
 
 @of_labels
 def mode(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     *,
     epsilon: Rational,
@@ -143,7 +143,7 @@ def mode(
 
 @of_labels
 def top_k(
-    protected: Protected,
+    protected: Facts,
     columns: Labels,
     k: int,
     *,
@@ -191,7 +191,7 @@ def top_k(
 
 
 def label_choices(
-    protected: Protected,
+    protected: Facts,
     method: str,
     chosen: Sequence[Column],
     split: Split,
@@ -207,7 +207,7 @@ def label_choices(
 
 @of_numbers
 def quantile(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     q: Rational | Sequence[Rational] = 0.5,
     *,
@@ -282,9 +282,7 @@ def quantile(
     return ranked(protected, "quantile", chosen, q, epsilon, words)
 
 
-def refuse_numbers(
-    protected: Protected, columns: Any, call: str = "private.dp", selected: Any = None
-) -> None:
+def refuse_numbers(protected: Facts, columns: Any, call: str = "private.dp", selected: Any = None) -> None:
     """Refuse numbers instead of columns, as in ``DataFrame.quantile(0.5)``; ``selected``: of groups."""
     several = isinstance(columns, list)
     listed = list(columns) if several else [columns]
@@ -314,7 +312,7 @@ def _shares_asked(q: Any) -> tuple[list[Fraction], list[float], bool]:
 
 
 def ranked(
-    protected: Protected,
+    protected: Facts,
     statistic: str,
     chosen: Sequence[Column],
     q: Any,
@@ -389,7 +387,7 @@ def _with_ends(numbers: Sequence[Quantile]) -> list[Quantile]:
 
 @of_numbers
 def median(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -416,7 +414,7 @@ def median(
 
 @of_numbers
 def min(  # noqa: A001
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -462,7 +460,7 @@ def min(  # noqa: A001
 
 @of_numbers
 def max(  # noqa: A001
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     *,
     epsilon: Rational,
@@ -485,7 +483,7 @@ def max(  # noqa: A001
 
 
 def selected(
-    protected: Protected,
+    protected: Facts,
     statistic: str,
     columns: Sequence[Column],
     choices: Sequence[Choice],

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy import postprocess
 from pdprivacy.checks import flag, one_of, whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import with_step
 from pdprivacy.core.gate.request import Options
 from pdprivacy.core.gate.spec import (
@@ -95,7 +95,7 @@ def cells_of(
 
 @with_noise_keywords("geometric")
 def crosstab(
-    protected: Protected,
+    protected: Facts,
     index: Labels,
     columns: Labels,
     *,
@@ -220,7 +220,7 @@ def crosstab(
 
 
 def _cells_of_values(
-    protected: Protected,
+    protected: Facts,
     values: Labels | None,
     index: Labels,
     columns: Labels,

@@ -16,7 +16,7 @@ import pandas as pd
 from pdprivacy.checks import is_null, whole
 from pdprivacy.core.conform import FaultyCells, check_types, faulty_cells
 from pdprivacy.core.gate import curator
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows.cells import double
 from pdprivacy.core.rows.missing import frame_without_codes, without_codes
 from pdprivacy.declaration import schema as schemas
@@ -116,7 +116,7 @@ class CuratorFrame(pd.DataFrame):
         return f"Confidential: {self.summary}\n{self.to_string(max_rows=pd.options.display.max_rows)}"
 
 
-def quality(protected: Protected) -> CuratorFrame:
+def quality(protected: Facts) -> CuratorFrame:
     """CONFIDENTIAL, for the curator: count clipped, null and undeclared values and dropped records by column.
 
     The counts were taken when the frame was protected, without noise: do not publish them. The line above the

@@ -23,7 +23,7 @@ import pandas as pd
 
 from pdprivacy import risk
 from pdprivacy.checks import one_of, whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import cell_index, with_keywords
 from pdprivacy.core.noise import RandomState, simulator
 from pdprivacy.core.privacy import Confidential, Rational, positive
@@ -52,7 +52,7 @@ from pdprivacy.types import Integers, Labels
 
 @with_keywords(Noise, NOISE)
 def dr_ha(
-    protected: Protected,
+    protected: Facts,
     by: Labels | None = None,
     sensitive: Labels | None = None,
     epsilon: Rational | Sequence[Rational] | None = None,
@@ -173,7 +173,7 @@ def _simulated(
 
 @with_keywords(Measured, DEFAULTS)
 def risk_curve(
-    protected: Protected,
+    protected: Facts,
     by: Labels | None = None,
     sensitive: Labels | None = None,
     epsilon: Rational | Sequence[Rational] | None = None,
@@ -222,7 +222,7 @@ def risk_curve(
 
 @with_keywords(Measured, DEFAULTS)
 def choose_epsilon(
-    protected: Protected,
+    protected: Facts,
     by: Labels | None = None,
     sensitive: Labels | None = None,
     max_risk: float = 0.4,
@@ -334,7 +334,7 @@ class Homogeneity(ConfidentialTables):
 
 
 def homogeneity(
-    protected: Protected, by: Labels | None = None, sensitive: Labels | None = None, top: int = 10
+    protected: Facts, by: Labels | None = None, sensitive: Labels | None = None, top: int = 10
 ) -> Homogeneity:
     """CONFIDENTIAL, for the curator: count the homogeneous cells of a table, and list the most exposed ones.
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import whole
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import columns_of
 from pdprivacy.core.privacy import Confidential
 from pdprivacy.declaration.domain import Column
@@ -60,7 +60,7 @@ class Anonymity(ConfidentialTables):
 
 
 def anonymity(
-    protected: Protected,
+    protected: Facts,
     by: Labels | None = None,
     sensitive: Labels | None = None,
     top: int = 10,
@@ -131,7 +131,7 @@ def anonymity(
     return Anonymity(Confidential(records.min()), *marked)
 
 
-def _ranked(protected: Protected, ordered: Labels | None, question: TableRisk) -> list[Integers | None]:
+def _ranked(protected: Facts, ordered: Labels | None, question: TableRisk) -> list[Integers | None]:
     """Return the positions of the labels of each sensitive column in order; None where they have no order."""
     names = [] if ordered is None else [column.name for column in columns_of(protected, ordered, "anonymity")]
     if not set(names) <= {column.name for column in question.sensitive}:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pdprivacy import risk
 from pdprivacy.core.distributions import GeneralizedNormal
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import Bounding, Request
 from pdprivacy.core.gate.spec import LINEAR, Call, Price
 from pdprivacy.core.gate.tasks import calibrate, released_by
@@ -82,7 +82,7 @@ class CountRisk:
     ``reason``: why there is no estimate for such a release; empty if there is one.
     """
 
-    facts: Protected
+    facts: Facts
     call: Call
     columns: tuple[Column, ...]
     sensitive: tuple[int, ...]
@@ -94,7 +94,7 @@ class CountRisk:
     @classmethod
     def of(
         cls,
-        facts: Protected,
+        facts: Facts,
         call: Call,
         columns: Sequence[Column],
         statistic: Statistic,

@@ -22,7 +22,7 @@ from pdprivacy.checks import flag, one_of
 from pdprivacy.core.accounting import Event, compose
 from pdprivacy.core.accounting import epsilon as composed_epsilon
 from pdprivacy.core.gate import curator
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import check_cells, with_keywords
 from pdprivacy.core.privacy import ZCDP, Approx, Pure, Rational, check_delta, loss, rational
 from pdprivacy.declaration.domain import Column
@@ -37,7 +37,7 @@ Composition: TypeAlias = Literal["basic", "advanced", "zcdp", "optimal"]
 
 @with_keywords(Measured, DEFAULTS)
 def repeated_risk(
-    protected: Protected,
+    protected: Facts,
     publications: Sequence[Mapping[str, Any]],
     *,
     average: risk.Average = "cells",
@@ -186,7 +186,7 @@ class _Cohort:
     """
 
     number: int
-    facts: Protected
+    facts: Facts
     events: list[Event]
     columns: tuple[Column, ...] = ()
     past: list[tuple[tuple[Column, ...], Floats]] = field(default_factory=list)
@@ -208,7 +208,7 @@ KEYS = {"by", "sensitive", "epsilon", "delta", "frame"}
 
 
 def _steps(
-    protected: Protected, publications: Any, spent: bool, composition: _Composition, options: Measured
+    protected: Facts, publications: Any, spent: bool, composition: _Composition, options: Measured
 ) -> list[_Step]:
     """All publications, checked before any count is read."""
     if isinstance(publications, Mapping | str) or not isinstance(publications, Sequence) or not publications:
@@ -239,7 +239,7 @@ def _steps(
     return steps
 
 
-def _facts(protected: Protected, frame: Any) -> Protected:
+def _facts(protected: Facts, frame: Any) -> Facts:
     if frame is None:
         return protected
     if not isinstance(frame, pd.DataFrame | ProtectedFrame):
@@ -247,7 +247,7 @@ def _facts(protected: Protected, frame: Any) -> Protected:
     return find(frame)
 
 
-def _cohort(cohorts: list[_Cohort], facts: Protected, spent: bool) -> _Cohort:
+def _cohort(cohorts: list[_Cohort], facts: Facts, spent: bool) -> _Cohort:
     """The cohort of these records; a new one is noted."""
     for known in cohorts:
         if known.facts is facts:

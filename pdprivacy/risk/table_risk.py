@@ -19,7 +19,7 @@ from pdprivacy.checks import one_of, proportion
 from pdprivacy.core.accounting import Event
 from pdprivacy.core.distributions import GeneralizedNormal
 from pdprivacy.core.gate import curator
-from pdprivacy.core.gate.contents import Protected, declared
+from pdprivacy.core.gate.facts import Facts, declared
 from pdprivacy.core.gate.request import Bounding, CalibrationName, MechanismName, Request
 from pdprivacy.core.gate.spec import cell_index, check_cells, columns_of
 from pdprivacy.core.gate.tasks import calibrate, events, released_by
@@ -233,7 +233,7 @@ class TableNoise:
     options: Noise
 
     @classmethod
-    def of(cls, protected: Protected, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
+    def of(cls, protected: Facts, columns: tuple[Column, ...], options: Mapping[str, Any]) -> TableNoise:
         """Return the noise of a table of these columns; ``options`` may hold other keywords too."""
         keywords: Any = {name: unwrapped(options[name]) for name in Noise.__annotations__}
         return cls(CellCounts(columns, protected.scope, "crosstab"), keywords)
@@ -289,7 +289,7 @@ class TableNoise:
 class TableRisk:
     """A question about tables: declared columns, their noise, and the measure of the risk."""
 
-    protected: Protected
+    protected: Facts
     by: tuple[Column, ...]
     sensitive: tuple[Column, ...]
     method: str
@@ -300,7 +300,7 @@ class TableRisk:
     @classmethod
     def of(
         cls,
-        protected: Protected,
+        protected: Facts,
         by: Labels | None,
         sensitive: Labels | None,
         method: str,
@@ -494,7 +494,7 @@ def _pieces(fitted: FittedRisk) -> tuple[list[Integers], int]:
     return [positions[start : start + size] for start in range(0, len(positions), size)], each
 
 
-def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple[Column, ...]:
+def _columns(protected: Facts, labels: Any, name: str, method: str) -> tuple[Column, ...]:
     if labels is None:
         role = {"by": "quasi_identifier", "sensitive": "sensitive"}[name]
         chosen = [
@@ -519,7 +519,7 @@ def _columns(protected: Protected, labels: Any, name: str, method: str) -> tuple
     return columns_of(protected, labels, method)
 
 
-def _has_labels(protected: Protected, column: Column, method: str) -> bool:
+def _has_labels(protected: Facts, column: Column, method: str) -> bool:
     """Return whether a sensitive column has several labels; a single one is public.
 
     A column that a row step made, as the logarithm of incomes, may be declared without labels.

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from pdprivacy import risk
 from pdprivacy.checks import integer, items, one_of, whole
 from pdprivacy.core.gate import curator
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import check_cells, columns_of, with_keywords
 from pdprivacy.core.noise import SUMMED_NOISE, RandomState, noise_sums, simulator
 from pdprivacy.core.privacy import Rational, positive
@@ -220,7 +220,7 @@ def _margins(order: Any, columns: Sequence[Column]) -> list[tuple[int, ...]]:
     return margins
 
 
-def _table(protected: Protected, columns: Sequence[Column], method: str) -> Integers:
+def _table(protected: Facts, columns: Sequence[Column], method: str) -> Integers:
     table = curator.counts(protected, columns, method)
     if not table.any():
         raise ParameterError("The table holds no record, so it has no distribution.")
@@ -229,7 +229,7 @@ def _table(protected: Protected, columns: Sequence[Column], method: str) -> Inte
 
 @with_keywords(Noise, NOISE)
 def utility(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None = None,
     order: int | Sequence[int] = (1, 2, 3),
     epsilon: Rational | Sequence[Rational] = (0.1, 1, 10),
@@ -307,7 +307,7 @@ def utility(
 
 @with_keywords(Measured, DEFAULTS)
 def tradeoff(
-    protected: Protected,
+    protected: Facts,
     by: Labels | None = None,
     sensitive: Labels | None = None,
     epsilon: Rational | Sequence[Rational] | None = None,

@@ -400,7 +400,7 @@ def entry_table(entries: Sequence[Entry]) -> pd.DataFrame:
 class Standing:
     """The public facts of a protected frame: its declaration, its budget and its row steps.
 
-    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.core.gate.contents.lineage`.
+    ``engine``: the engine of the records. ``lineage``: as of `pdprivacy.core.gate.facts.lineage`.
     ``rows``: the number of records if it is public. ``seeded``: whether a secret sample can be drawn again.
     """
 

@@ -27,7 +27,7 @@ from pdprivacy.amplification.suppression import (
     sampling_target,
 )
 from pdprivacy.amplification.suppression.amplification import Outliers
-from pdprivacy.core.gate.contents import Protected
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.records import records_of as opened
 from pdprivacy.core.gate.records import seal
 from pdprivacy.errors import ArgumentError, DeclarationError, OmissionWarning, ParameterError, PrivacyError
@@ -83,7 +83,7 @@ def watched(monkeypatch):
     monkeypatch.setattr(Budget, "with_total", staticmethod(open_budget))
 
     def watch(name: str, answer: Any = None) -> list[dict[str, Any]]:
-        def watched(request: Any, facts: Protected, cost: Any, state: Any) -> Any:
+        def watched(request: Any, facts: Facts, cost: Any, state: Any) -> Any:
             assert request.name == name
             result = release(request, facts, cost, state) if answer is None else answer(facts)
             calls.append(
@@ -566,7 +566,7 @@ class Unread(pd.DataFrame):  # of which only the kind may be asked
         raise AssertionError(f"the data were read: {name}")
 
 
-def unread(**options: Any) -> Protected:
+def unread(**options: Any) -> Facts:
     facts = find(private(**options))
     return replace(facts, sealed=seal(object.__new__(Unread), pd.DataFrame(), (0, 0)))
 

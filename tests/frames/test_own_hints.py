@@ -13,10 +13,10 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain
-from pdprivacy.core.gate.contents import REFUSED
 from pdprivacy.declaration.timeline import Timeline
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError
 from pdprivacy.frames.frame import ROW_STEPS
+from pdprivacy.frames.refused_steps import REFUSED
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.releases.grouped import GroupBy
 from pdprivacy.releases.planning import GroupPlans

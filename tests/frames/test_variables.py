@@ -74,7 +74,7 @@ def test_dates_and_truth_values():
         (float("nan"), "limit = 18"),
         (lambda: 3, "limit = 18"),
     ],
-    ids=repr,
+    ids=["NumPy", "column", "time", "list", "None", "NaN", "function"],
 )
 def test_other_values_are_refused_before_anything_is_read(value, instead):
     private, limit = protected(), value

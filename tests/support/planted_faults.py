@@ -1257,15 +1257,15 @@ FAULTS = (
         "    records = copied_columns(left, domain)",
         "    records = left[list(domain)]",
         (
-            "tests/core/gate/test_contents.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
+            "tests/core/gate/test_facts.py::test_no_write_to_memory_of_the_owner_reaches_a_release_of_a_pandas_frame",
         ),
     ),
     PlantedFault(
         "objects of the snapshot shared with the owner",
-        "core/gate/contents.py",
+        "core/gate/copies.py",
         "            cells[index] = _own_cell(cell, column)",
         "            pass",
-        ("tests/core/gate/test_contents.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
+        ("tests/core/gate/test_facts.py::test_no_change_of_an_object_of_the_owner_reaches_a_release",),
     ),
     PlantedFault(
         "mask of another frame accepted",
@@ -1276,7 +1276,7 @@ FAULTS = (
     ),
     PlantedFault(
         "mask over a column that a later step changed accepted",
-        "core/gate/contents.py",
+        "core/gate/facts.py",
         "            name in self.domain and name not in made and ",
         "            name in self.domain and ",
         (
@@ -1285,7 +1285,7 @@ FAULTS = (
     ),
     PlantedFault(
         "mask of a frame of other records accepted",
-        "core/gate/contents.py",
+        "core/gate/facts.py",
         "        if not all(map(operator.is_, self.lineage, earlier.lineage)):",
         "        if False:",
         (

@@ -53,14 +53,13 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 HEAD = """# What to read to trust a number
 
 The gate alone charges, reads the records and draws noise for a release, and it takes sensitivities, noise
-and price from the files below. The verbs in `releases/` choose the statistic, its columns and the
-arguments of the noise, and make a result of the noisy numbers. Beside the gate, three kinds of functions
-are handed records: those [for the curator](api/curator.rst), which publish and charge nothing; `sample`
-and `suppress_outliers`, which draw a secret part; and the row steps, which give one protected frame for
-another. Tests list the modules that ask an engine for numbers or draw noise, and refuse others.
-
-A protected frame still holds its public facts and its records in one value, which the verbs are given,
-too. So whoever reviews a change of `releases/` looks at whether it touches `records`.
+and price from the files below. A protected frame holds two values: public facts, and its records under a
+seal. The verbs in `releases/` are handed facts alone; they choose the statistic, its columns and the arguments
+of the noise, and make a result of the noisy numbers. `core/gate` breaks the seal, in three files: `execute.py`
+for a release that is paid for; `parts.py` for row steps, groups and secret parts, which give one protected
+frame for another; `curator.py` for figures [for the curator](api/curator.rst), who publishes none of them. A
+test of the syntax trees refuses every other module that names records, and every module but five of
+`risk/` and `amplification/` that takes figures for the curator.
 
 Lines of code are those that hold more than a comment or a docstring. Tests are given by their place under
 `tests/`.

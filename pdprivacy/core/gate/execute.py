@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Events
-from pdprivacy.core.gate.contents import Protected
 from pdprivacy.core.gate.entered import ENTERED, charging
+from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.records import records_of
 from pdprivacy.core.gate.spec import Drawn, MethodCall, Price, Release, Task
 from pdprivacy.core.noise import Source
@@ -75,7 +75,7 @@ def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | 
 
 
 def execute_together(
-    facts: Protected,
+    facts: Facts,
     priced: Sequence[tuple[Release[Any], Price]],
     cost: Pure | Approx,
     label: str,
@@ -105,7 +105,7 @@ def execute_together(
 
 
 def charge(
-    facts: Protected,
+    facts: Facts,
     cost: Pure | Approx,
     price_of: Callable[[Pure | Approx], Price],
     label: str,

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.core import noise
-from pdprivacy.core.gate.contents import Protected, Step
+from pdprivacy.core.gate.facts import Facts, Step
 from pdprivacy.core.gate.records import Records, Sealed, records_of
 from pdprivacy.core.noise import Source
 from pdprivacy.declaration.domain import Column, Role
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- row steps
 
 
-def transformed(facts: Protected, transform: Transform, condition: str | None = None) -> Protected:
+def transformed(facts: Facts, transform: Transform, condition: str | None = None) -> Facts:
     """Return the frame after a transform of each record.
 
     ``condition``: in the words of the user, where it only leaves records out.
@@ -40,18 +40,18 @@ def transformed(facts: Protected, transform: Transform, condition: str | None = 
     return _with(_facts_after(facts, transform, condition), records_of(facts).after(transform))
 
 
-def with_step(facts: Protected, transform: Transform) -> Protected:
+def with_step(facts: Facts, transform: Transform) -> Facts:
     """Return the frame of a release that reads the records after a transform, which is made when it reads."""
     return read_after(_facts_after(facts, transform), transform)
 
 
-def read_after(facts: Protected, transform: Transform) -> Protected:
+def read_after(facts: Facts, transform: Transform) -> Facts:
     """Return the frame with these facts, whose records are transformed when a release reads them."""
     records = records_of(facts)
     return _with(facts, replace(records, pending=(*records.pending, transform)))
 
 
-def _facts_after(facts: Protected, transform: Transform, condition: str | None = None) -> Protected:
+def _facts_after(facts: Facts, transform: Transform, condition: str | None = None) -> Facts:
     """Return the facts after a transform, with the records before it."""
     scope = facts.scope if transform.keep is None else facts.scope.of_subset()
     step = Step(
@@ -64,7 +64,7 @@ def _facts_after(facts: Protected, transform: Transform, condition: str | None =
 
 
 def _deciding(
-    facts: Protected, transform: Transform, condition: str | None
+    facts: Facts, transform: Transform, condition: str | None
 ) -> tuple[tuple[Hashable, Role | None], ...]:
     """Return the name and the role of each column that decides which records stay.
 
@@ -77,14 +77,14 @@ def _deciding(
     return tuple([(name, facts.domain[name].role) for name in names])
 
 
-def _with(facts: Protected, records: Records) -> Protected:
+def _with(facts: Facts, records: Records) -> Facts:
     return replace(facts, sealed=Sealed(records))
 
 
 # ---------------------------------------------------------------- declared groups
 
 
-def divided(facts: Protected, column: Column, purse: Callable[[], Budget]) -> dict[Hashable, Protected]:
+def divided(facts: Facts, column: Column, purse: Callable[[], Budget]) -> dict[Hashable, Facts]:
     """Return the records of each declared label of a column, each with a budget of its own."""
     labels: list[Hashable] = [*column.labels("partition"), *([None] if column.nullable else [])]
     parts = _groups(records_of(facts), column, len(labels))
@@ -208,8 +208,8 @@ def _arrays(records: Records, columns: Sequence[Column], coded: bool) -> list[In
 
 
 def drawn(
-    facts: Protected, coins: Coins, source: Source, step: Step, secret: Secret, *, rows: int | None = None
-) -> Protected:
+    facts: Facts, coins: Coins, source: Source, step: Step, secret: Secret, *, rows: int | None = None
+) -> Facts:
     """Return a secret part of the records; ``rows``: their number, where it is public."""
     records = records_of(facts)
     chosen = records.selected(coins.of(records)(source))

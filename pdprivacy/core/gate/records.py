@@ -1,7 +1,7 @@
 """The records of a protected frame, which nothing outside the gate opens.
 
 A protected frame has two contents: its public facts, which every method is handed
-(`pdprivacy.core.gate.contents`), and its records, under a seal. `records_of` breaks the seal. It is called
+(`pdprivacy.core.gate.facts`), and its records, under a seal. `records_of` breaks the seal. It is called
 in this folder alone: by the gate once a release is paid for (`execute`), by the row steps and the choice of
 secret parts, which make one protected frame of another (`parts`), and for the curator (`curator`).
 """
@@ -23,7 +23,7 @@ from pdprivacy.types import Integers, Mask
 if TYPE_CHECKING:
     from pdprivacy.core.engines import PandasEngine
     from pdprivacy.core.engines.other import EngineFrame, NarwhalsEngine, SteppedEngine
-    from pdprivacy.core.gate.contents import Protected
+    from pdprivacy.core.gate.facts import Facts
     from pdprivacy.core.rows import Transform
 
 
@@ -174,7 +174,7 @@ def seal(
     return Sealed(Records(cells, quality, omitted, units))
 
 
-def records_of(facts: Protected) -> Records:
+def records_of(facts: Facts) -> Records:
     """Return the records of a protected frame: for this folder alone."""
     return facts.sealed._sealed
 

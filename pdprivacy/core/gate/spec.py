@@ -22,7 +22,7 @@ import pandas as pd
 from pdprivacy.checks import has_hash, is_number
 from pdprivacy.core.accounting import Events
 from pdprivacy.core.accounting.rules import shares
-from pdprivacy.core.gate.contents import Protected, declared
+from pdprivacy.core.gate.facts import Facts, declared
 from pdprivacy.core.gate.request import PROJECT, MechanismName, Options, Request
 from pdprivacy.core.noise import RandomState, Source
 from pdprivacy.core.privacy import Approx, Pure, Rational
@@ -140,7 +140,7 @@ class MethodCall:
             if parameter.kind is parameter.VAR_KEYWORD:  # each by its own name
                 named = [pair for pair in named if pair[0] != parameter.name]
                 named += bound.arguments[parameter.name].items()
-        if isinstance(first, Protected):
+        if isinstance(first, Facts):
             return dict(named)
         return {**dict(named), "by": [key.name for key in first.keys], "selected": first.selected}
 
@@ -197,7 +197,7 @@ class Release(Generic[R]):
     progress : whether a bar shows the rounds; None shows one if they take long.
     """
 
-    facts: Protected = field(repr=False)
+    facts: Facts = field(repr=False)
     call: Call
     label: str
     task: Task = field(repr=False)
@@ -253,7 +253,7 @@ class Call:
             statistic, request, bounds, rng, columns, by, name, linear, release_id=release_id, weights=weights
         )
 
-    def label(self, facts: Protected) -> str:
+    def label(self, facts: Facts) -> str:
         """Return the release as the budget lists it."""
         text = self.statistic
         if self.columns:
@@ -360,7 +360,7 @@ FEW_LABELS = 1000
 
 
 def columns_of(
-    protected: Protected, columns: Labels | None, method: str, keys: Sequence[Column] = ()
+    protected: Facts, columns: Labels | None, method: str, keys: Sequence[Column] = ()
 ) -> tuple[Column, ...]:
     """The declared columns of these labels; all numeric ones with bounds but the keys where None."""
     domain = protected.domain
@@ -395,7 +395,7 @@ def columns_of(
 
 
 def weighted_columns(
-    protected: Protected,
+    protected: Facts,
     columns: Labels | None,
     weights: Hashable | None,
     method: str,
@@ -421,7 +421,7 @@ def weighted_columns(
 
 
 def _others(
-    protected: Protected, chosen: Sequence[Column], taken: Sequence[Column], method: str, description: str
+    protected: Facts, chosen: Sequence[Column], taken: Sequence[Column], method: str, description: str
 ) -> tuple[Column, ...]:
     """The columns without those that are taken for something else.
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pdprivacy import Column, Domain
 from pdprivacy.core import rows as transform
 from pdprivacy.core.conform import conform
-from pdprivacy.core.gate.contents import REFUSED, refusal
 from pdprivacy.core.rows.cells import BLOCK
 from pdprivacy.errors import DeclarationError, ParameterError, PrivacyError, QueryError, UnstableStepError
+from pdprivacy.frames.refused_steps import REFUSED, refusal
 from tests.support.cases import each
 from tests.support.cells import STR, column_of
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import keyword
 import operator
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from pdprivacy.core.gate.records import Sealed, in_another_engine
-from pdprivacy.declaration.domain import Column, Domain, Role
-from pdprivacy.errors import InvalidDataError, ParameterError, UnstableStepError, got
-from pdprivacy.hints.examples import Example
+from pdprivacy.declaration.domain import Domain, Role
+from pdprivacy.errors import ParameterError
 
 if TYPE_CHECKING:
     from pdprivacy.amplification.sampling import Secret
@@ -82,7 +76,7 @@ class Keeper(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Protected:
+class Facts:
     """The public facts of a protected frame, and its records under a seal.
 
     ``lineage``: the steps that led here. ``secret``: the secret part that the records are. ``seeded``:
@@ -107,10 +101,10 @@ class Protected:
             "protect the frame where it is used, with the same pdprivacy.Ledger.",
         )
 
-    def __deepcopy__(self, _: Any) -> Protected:
+    def __deepcopy__(self, _: Any) -> Facts:
         return self
 
-    def admitted(self, method: str) -> Protected:
+    def admitted(self, method: str) -> Facts:
         """Return the contents for a method that the keeper of the releases admits."""
         if self.keeper is not None:
             self.keeper.admit(method)
@@ -145,7 +139,7 @@ class Protected:
         """The text of each label that is not a Python name."""
         return {label: key for key, label in self.names.items()}
 
-    def keeps(self, names: Iterable[Hashable], earlier: Protected) -> bool:
+    def keeps(self, names: Iterable[Hashable], earlier: Facts) -> bool:
         """Return whether row steps led here from an earlier frame, and left the cells of these columns alone.
 
         The same steps are the same objects: steps of one text may leave other records.
@@ -202,7 +196,7 @@ class Protected:
             raise in_another_engine(repr(method), self.sealed.engine)
 
 
-def lineage(protected: Protected) -> pd.DataFrame:
+def lineage(protected: Facts) -> pd.DataFrame:
     """The steps between the raw frame and this one, and how far each takes neighbours apart.
 
     Returns a DataFrame with a row per step: ``step``; ``stability``, the records of the result that one
@@ -232,166 +226,6 @@ def is_python_name(label: Hashable) -> bool:
     )
 
 
-def declared(protected: Protected, name: Hashable) -> bool:
+def declared(protected: Facts, name: Hashable) -> bool:
     """Return whether a column may be released at all."""
     return name in protected.domain and protected.domain[name].role != "identifier"
-
-
-# ---------------------------------------------------------------- copies
-
-
-def copied_columns(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
-    """The declared columns in memory of their own: no later change of any frame reaches a release.
-
-    Raises InvalidDataError for objects that cannot be copied.
-    """
-    columns = frame[list(domain)].columns
-    arrays = {position: _own_array(frame[name].array, domain[name]) for position, name in enumerate(domain)}
-    for position, array in arrays.items():
-        if type(array) is pd.arrays.NumpyExtensionArray and array.to_numpy().dtype == object:
-            # pandas 2 would make times of objects that are times
-            arrays[position] = pd.Series(array.to_numpy(), index=frame.index, dtype=object, copy=False)
-    result = pd.DataFrame(arrays, index=frame.index, copy=False)
-    result.columns = columns
-    return result
-
-
-def _own_array(array: Any, column: Column) -> Any:
-    """The array without shared memory.
-
-    A deep copy of pandas shares what pandas itself never writes to: buffers of Arrow, the labels of
-    categories, the positions of a sparse array, and objects.
-    """
-    dtype = array.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        labels = pd.Index(_own_array(dtype.categories.array, column), copy=False, tupleize_cols=False)
-        return pd.Categorical.from_codes(array.codes.copy(), labels, dtype.ordered)
-    if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", None) == "pyarrow":
-        import pyarrow as pa
-
-        from pdprivacy.core.engines.other.native_frames import in_own_memory
-
-        return dtype.__from_arrow__(in_own_memory(pa.table({"": array.__arrow_array__()})).column(0))
-    if isinstance(dtype, pd.SparseDtype):
-        return copy.deepcopy(array)
-    texts = isinstance(dtype, pd.StringDtype)
-    if texts or not isinstance(array, pd.arrays.NumpyExtensionArray) or array.to_numpy().dtype.kind != "O":
-        return array.copy()
-    cells = array.to_numpy(copy=True)
-    if not all(kind in _IMMUTABLE or issubclass(kind, _SCALARS) for kind in set(map(type, cells))):
-        for index, cell in enumerate(cells):
-            cells[index] = _own_cell(cell, column)
-    return pd.arrays.NumpyExtensionArray(cells)
-
-
-def _own_cell(cell: Any, column: Column) -> Any:
-    """The declared label that the cell is, or a copy of the cell."""
-    with contextlib.suppress(Exception):
-        return next(label for label in column.categories or () if label == cell)
-    with contextlib.suppress(Exception):
-        return copy.deepcopy(cell)
-    raise InvalidDataError(f"Column {column.name!r} holds objects that cannot be copied.")
-
-
-_IMMUTABLE = {
-    type(None),
-    type(pd.NA),
-    type(pd.NaT),
-    str,
-    bytes,
-    bool,
-    int,
-    float,
-    Decimal,
-    date,
-    datetime,
-    time,
-    timedelta,
-    pd.Timestamp,
-    pd.Timedelta,
-}
-_SCALARS = (np.bool_, np.number, np.datetime64)
-
-
-# ---------------------------------------------------------------- steps that look at other records
-#
-# A deterministic step multiplies a loss by its sensitivity: how many records of the result one record more or
-# less can change. It is infinite for a threshold that is itself computed from the data, as with outliers.
-# Source: "The adverse effects of omitting records in differential privacy", Theorem 5.1, Propositions B.2 and
-# B.3.
-
-_OUTLIERS = (
-    "one record can change which others stay, any number of them, so the step has infinite sensitivity "
-    '(Propositions B.2 and B.3 of "The adverse effects of omitting records in differential privacy")'
-)
-_STAYS = "which records stay depends on the others: one record can change it for others"
-_SPREADS = "one record can change the new cells of any number of others, so the step has infinite sensitivity"
-_BESIDE = "the new cell of a record depends on the records beside it, and records have no public order"
-_ORDER = "the order of the records is not public, and no release depends on it"
-_PLACE = "rows are picked by place or index label, which are not declared"
-_FUNCTION = "a function may look at other records, and nothing can be declared of its result"
-_MULTIPLIES = "one record may become many, and nothing bounds how many"
-_WIDER = "it changes cells by a condition or a frame from elsewhere, which may depend on other records"
-
-_PERIODS = "it takes the periods from the data"
-_BY_PERIOD = Example('declared periods: private.dp.groupby("when", freq="M").count(epsilon=0.1)')
-_FILTER = Example('a condition with declared bounds: private.query("age <= 90")')
-_TRIM = Example(
-    'public bounds: private.query("age >= 30") or private.clip(upper={"age": 80}); or '
-    "private.dp.suppress_outliers(...), which is random and whose cost is known"
-)
-_TOP = "private.query with a public threshold, or private.dp.quantile for a private one"
-_COLUMN = Example('arithmetic of declared columns: private.assign(net="age - income")')
-_EXPRESSION = Example('an expression as a new column: private.assign(yearly="12 * income")')
-_TRUTH = Example('one column at a time: private["age"].where(private["age"] >= 30, 30), for private.assign')
-_RECODE = Example("labels for labels: private.recode('region', {'north': 'other'})")
-_FILL = Example('a public constant: private.fillna({"age": 0}), or private.dropna()')
-_RELEASES = "a release, such as private.dp.mean or private.dp.crosstab"
-_BEFORE = "make the change before df.dp.protect(...), where each unit is known"
-_ONE_OF_EACH = (
-    "df.dp.protect(..., unit=..., max_rows=1), which names whose each record is, and keeps one of each"
-)
-_SELECT = Example('private.select(["age", "region"]) for columns, private.query for records')
-
-REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "drop_outliers": (_OUTLIERS, _TRIM),
-        "drop_top": (_OUTLIERS, _TRIM),
-        **dict.fromkeys(("drop_duplicates", "duplicated"), (_STAYS, _ONE_OF_EACH)),
-        **dict.fromkeys(("nlargest", "nsmallest"), (_STAYS, _TOP)),
-        **dict.fromkeys(("head", "tail", "truncate", "first", "last"), (_STAYS, _FILTER)),
-        **dict.fromkeys(("sort_values", "sort_index"), (_ORDER, _RELEASES)),
-        **dict.fromkeys(
-            ("rank", "cumsum", "cumprod", "cummax", "cummin", "expanding", "ewm"), (_SPREADS, _COLUMN)
-        ),
-        **dict.fromkeys(("shift", "diff", "pct_change", "rolling"), (_BESIDE, _COLUMN)),
-        **dict.fromkeys(("resample", "asfreq"), (_PERIODS, _BY_PERIOD)),
-        **dict.fromkeys(("ffill", "bfill", "pad", "backfill", "interpolate"), (_SPREADS, _FILL)),
-        **dict.fromkeys(("merge", "join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
-        **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
-        "reindex": (_PLACE, _SELECT),
-        **dict.fromkeys(("apply", "transform"), (_FUNCTION, _COLUMN)),
-        "map": ("it takes functions, which may look at other records", _RECODE),
-        "eval": ("an expression may look at other records, as with age.mean()", _EXPRESSION),
-        "qcut": (
-            "its edges are quantiles of the data",
-            Example("public edges: private.cut('age', [18, 30, 65])"),
-        ),
-        "round": ("it is a function of one column", Example('private.assign(rounded="round(income)")')),
-        "replace": ("it looks for values that need not be declared", _RECODE),
-        **dict.fromkeys(("where", "mask"), (_WIDER, _TRUTH)),
-        **dict.fromkeys(("update", "combine_first"), (_WIDER, _COLUMN)),
-    }
-)
-"""Refused steps by name: the reason, and the declared step in its place."""
-
-
-def refusal(name: str) -> UnstableStepError:
-    """The error for a step of this name; an AttributeError too, as the name is no method.
-
-    >>> print(refusal("qcut"))
-    'qcut' is not offered: its edges are quantiles of the data.
-    Hint: public edges: private.cut('age', [18, 30, 65])
-    """
-    reason, instead = REFUSED.get(name, ("it is not a declared step", _FILTER))
-    return UnstableStepError(f"{got(name)} is not offered: {reason}.", instead)
