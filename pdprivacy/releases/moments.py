@@ -302,7 +302,7 @@ def kinds_asked(
     """Return the statistics of one name or a list of names; raise ParameterError for unknown names."""
     names = [func] if isinstance(func, str) else list(func) if isinstance(func, list | tuple) else []
     wrong = [name for name in names or [func] if not isinstance(name, str) or name not in PIECES]
-    if wrong and wrong[0] in SELECTIONS:
+    if wrong and isinstance(wrong[0], str) and wrong[0] in SELECTIONS:
         raise ParameterError(
             f"{argument!r} must be one of {', '.join(map(repr, PIECES))}, which are made of sums; "
             f"{wrong[0]!r} is a release of its own.",
