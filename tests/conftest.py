@@ -53,7 +53,7 @@ Of a test with several parameters, some run that have every value of each; the n
 combination.
 """
 FAST = {"test_assignment", "test_bits", "test_blocks", "test_cells", "test_checks", "test_choice"}
-FAST |= {"test_conditions", "test_contents", "test_conversion", "test_date_steps"}
+FAST |= {"test_conditions", "test_facts", "test_conversion", "test_date_steps"}
 FAST |= {"test_discrete_gaussian", "test_distributions", "test_events", "test_exact", "test_execute"}
 FAST |= {"test_exponential", "test_gaussian", "test_geometric", "test_inverse", "test_laplace"}
 FAST |= {"test_mechanisms", "test_optimal", "test_pandas_engine", "test_privacy"}

@@ -68,7 +68,7 @@ def interval(released: Released, level: float | None = None) -> Released:
     if level is None or not isinstance(facts.error, Mapping) or facts.error.get("level") is None:
         return metadata.interval(released)
     stated, selected = facts.error["level"], {"below_best", "lower"} & {*facts.error}
-    if proportion(level, "level") == stated or selected == {"below_best"}:
+    if proportion(level, "level") == stated or selected == {"below_best"} or facts.found:
         return metadata.interval(released)
     if "lower" in facts.error:
         raise MetadataError(

@@ -79,6 +79,7 @@ LATER: Mapping[str, Mapping[str, Any]] = {
     **{method: {"bounding": PROJECT} for method in ("quantile", "GroupBy.quantile")},
     "crosstab": {"dropna": False},
     "find_bounds": {"method": "reach"},
+    "find_labels": {"counts": False, "max_labels": 1},
     "pivot_table": {"margins": False},
 }
 """Arguments that an earlier version did not have, and whose default is not None, by method."""

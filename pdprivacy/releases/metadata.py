@@ -597,10 +597,10 @@ def interval(released: Released) -> Released:
         )
     if isinstance(metadata.error, Mapping) and {"lower", "upper"} <= {*metadata.error}:
         return _interval_of_quantiles(within_bounds, metadata.error)
-    if isinstance(metadata.error, Mapping) and "below_best" in metadata.error:
+    if metadata.found or (isinstance(metadata.error, Mapping) and "below_best" in metadata.error):
         raise MetadataError(
             "A selection has an error in counts or ranks, and no interval around its value.",
-            "released.attrs['dp']['error'] says how many records it is off.",
+            "released.attrs['dp']['error'] says what is known.",
         )
     released = within_bounds
     error, half = (metadata.error_of_each(name, released.shape) for name in ("standard_error", "plus_minus"))

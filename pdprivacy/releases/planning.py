@@ -253,9 +253,14 @@ def _errors_of_each(view: View) -> pd.DataFrame:
     return pd.DataFrame(columns, index=cell_labels(released.axes))
 
 
+def _without_last_bits(errors: pd.Series[Any]) -> pd.Series[Any]:
+    """Return errors with 12 digits: sums of the same numbers in another order differ in their last bits."""
+    return errors.map("{:.12g}".format) if errors.dtype.kind == "f" else errors
+
+
 def _distinct(errors: pd.DataFrame) -> pd.DataFrame:
     """The distinct rows of a table, by the first cell of each; ``cells``: how many cells a row is of."""
-    kind = errors.groupby([*errors.columns], dropna=False, sort=False).ngroup()
+    kind = errors.apply(_without_last_bits).groupby([*errors.columns], dropna=False, sort=False).ngroup()
     cells = kind.map(kind.value_counts())
     return errors.assign(cells=cells)[~kind.duplicated().to_numpy()]
 

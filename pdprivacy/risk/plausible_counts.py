@@ -7,7 +7,7 @@ estimated from the released counts by steps of expectation and maximization:
 
     p(n) <- (sum over counts of Pr(n | m) + PRIOR [n = 0]) / (number of counts + PRIOR)
 
-It holds as many records' weight at 0 as ten counts, because most labels of a cell are held by nobody; large
+It weighs 0 as four counts, because most labels of a cell are held by nobody; large
 tables outweigh it. A few steps from a flat prior keep it smooth where a table has few counts.
 
 Sources: Robbins (1956), "An empirical Bayes approach to statistics"; Rubin (1987), "Multiple imputation for
@@ -24,7 +24,7 @@ import numpy as np
 from pdprivacy.core.noise import simulator
 from pdprivacy.types import Floats, Integers
 
-PRIOR, STEPS = 10.0, 5
+PRIOR, STEPS = 4.0, 5
 """The weight of the prior at 0, in counts, and the number of steps of its estimation."""
 
 DRAWN = 32

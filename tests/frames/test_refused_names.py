@@ -1,4 +1,4 @@
-"""Names that a protected frame does not have: one error, with a call of declared columns."""
+"""Names that a protected frame does not have (`refused_steps`): one error, with a declared call."""
 
 from __future__ import annotations
 

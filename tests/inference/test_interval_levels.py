@@ -277,7 +277,7 @@ def test_intervals_of_other_levels_hold_as_often_as_they_say(name, neighbors, le
     assert share >= level - 4 * math.sqrt(level * (1 - level) / draws)
 
 
-SELECTIONS = {"quantile", "median", "min", "max", "mode", "top_k", "kmedian"}
+SELECTIONS = {"find_bounds", "find_labels", "quantile", "median", "min", "max", "mode", "top_k", "kmedian"}
 """Releases without intervals: their error is in counts or ranks, at the stated level alone."""
 
 

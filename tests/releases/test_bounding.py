@@ -55,6 +55,7 @@ from tests.support import gate
 from tests.support.cases import check_each
 from tests.support.divergences import truncated_hockey_stick
 from tests.support.gate import measured
+from tests.support.snapshots import engine_of
 
 NAN = float("nan")
 
@@ -146,7 +147,7 @@ class World:
     def engine(self, rows: tuple[int, ...]) -> Any:
         if self.query is None:
             return PandasEngine(self.records.take(list(rows)).reset_index(drop=True))
-        return pdprivacy.frames.find(self.private(rows)).engine
+        return engine_of(self.private(rows))
 
     def counts(self, rows: tuple[int, ...]) -> bool:
         """Whether a table of these rows is one that what is public allows."""
@@ -1242,7 +1243,7 @@ def test_metadata_survives_json_and_the_typed_view_says_the_same(name, scope, bo
         other = released.copy()
         other.attrs["dp"] = restored
         view = other.dp.metadata
-        assert view.to_dict() == {"dr_ha": None, "regression": None, "part": None, **stored}
+        assert view.to_dict() == {"dr_ha": None, "found": None, "regression": None, "part": None, **stored}
         assert (view.bounding, view.releases, view.p) == (bounding, releases, 3.0)
         assert view.mechanism == "generalized_gaussian"
         assert other.dp.verify()

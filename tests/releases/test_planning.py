@@ -384,8 +384,9 @@ def test_margins_of_any_level_cover_so_many_releases(statistic, level):
 def test_a_private_number_of_rows_is_not_read(unread):
     for scope in ("add_remove", "public rows"):
         private = protected(scope)
-        with pytest.raises(ParameterError, match="rows=1000"):
-            private.dp.plan.mean("x", epsilon=1)
+        if scope == "add_remove":
+            with pytest.raises(ParameterError, match="rows=1000"):
+                private.dp.plan.mean("x", epsilon=1)
         private.dp.plan.mean("x", epsilon=1, rows=50)
         assert len(private.dp.budget.entries) == 0
 

@@ -33,7 +33,7 @@ def posterior(released: dict[int, int], epsilon: float, records: int, *, nonnega
     for _ in range(5):
         rows = {m: given(m) for m in released}
         prior = [
-            (sum(number * rows[m][n] for m, number in released.items()) + 10 * (n == 0)) / (total + 10)
+            (sum(number * rows[m][n] for m, number in released.items()) + 4 * (n == 0)) / (total + 4)
             for n in range(records)
         ]
     return {m: given(m) for m in released}

@@ -54,12 +54,12 @@ HEAD = """# What to read to trust a number
 
 The gate alone charges, reads the records and draws noise for a release, and it takes sensitivities, noise
 and price from the files below. A protected frame holds two values: public facts, and its records under a
-seal. The verbs in `releases/` are handed facts alone; they choose the statistic, its columns and the arguments
-of the noise, and make a result of the noisy numbers. `core/gate` breaks the seal, in three files: `execute.py`
-for a release that is paid for; `parts.py` for row steps, groups and secret parts, which give one protected
-frame for another; `curator.py` for figures [for the curator](api/curator.rst), who publishes none of them. A
-test of the syntax trees refuses every other module that names records, and every module but five of
-`risk/` and `amplification/` that takes figures for the curator.
+seal. The verbs in `releases/` are handed facts alone; they choose the statistic, its columns and the
+arguments of the noise, and make a result of the noisy numbers. `core/gate` breaks the seal, in three files:
+`execute.py` for a release that is paid for; `parts.py` for row steps, groups and secret parts, which give
+one protected frame for another; `curator.py` for figures [for the curator](api/curator.rst), who publishes
+none of them. A test of the syntax trees refuses every other module that names records, and every module but
+five of `risk/` and `amplification/` that takes figures for the curator.
 
 Lines of code are those that hold more than a comment or a docstring. Tests are given by their place under
 `tests/`.

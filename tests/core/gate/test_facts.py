@@ -1,4 +1,4 @@
-"""Releases are of the protected data: no later write to memory of the owner reaches them."""
+"""The records are copies (`copies`): no later write to memory of the owner reaches a release."""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ import pytest
 
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
-from pdprivacy import frames as protection
 from pdprivacy.core.engines import PandasEngine
 from pdprivacy.core.statistics import (
     CellCounts,
@@ -43,6 +42,7 @@ from pdprivacy.core.statistics import (
 from pdprivacy.errors import DeclarationWarning, ParameterError
 from tests.support.claims import Moved, captured, check_attained, check_claims, check_shape, numbers
 from tests.support.gate import exact
+from tests.support.snapshots import engine_of
 
 # tiny tables leave a regression without standard errors, which it announces
 pytestmark = pytest.mark.filterwarnings("ignore::pdprivacy.errors.IntervalWarning")
@@ -170,7 +170,7 @@ class World:
             if self.on_invalid == "raise" and self.query is None:
                 ENGINES[key] = Remembered(PandasEngine(raw))  # values that no validation has seen
             else:
-                ENGINES[key] = Remembered(protection.find(self.private(raw)).engine)
+                ENGINES[key] = Remembered(engine_of(self.private(raw)))
         return ENGINES[key]
 
 

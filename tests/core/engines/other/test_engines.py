@@ -28,6 +28,7 @@ from pdprivacy.frames import find
 from pdprivacy.ledger import Entry
 from tests.support.engine_frames import BESIDE_PANDAS, frame_of, numpy_pandas
 from tests.support.hard_frames import DOMAIN, FAULTY, INF, NAN, RELEASED, G, H, K, N, X, Y, cells, table_of
+from tests.support.snapshots import engine_of
 
 pa = pytest.importorskip("pyarrow", reason="the frames of these tests are made of Arrow tables")
 pl = pytest.importorskip("polars", reason="Polars is not installed")
@@ -707,11 +708,11 @@ def test_units_of_every_kind_are_told_apart_as_in_pandas(name):
     table = pa.table({"y": pa.array([0.5] * 12), 'who "is" it': UNITS[name]})
     words = {"unit": 'who "is" it', "max_rows": 2}
     expected = protect(table.to_pandas(), Domain((Y,)), **words)
-    rows = find(expected).engine.rows
+    rows = engine_of(expected).rows
     assert rows == 2 * len(set(UNITS[name].to_pylist()))
     for engine in ("Polars", "DuckDB", "Dask", "PyArrow"):
         private = protect(frame_of(engine, table), Domain((Y,)), **words)
-        assert find(private).engine.rows == rows, engine
+        assert engine_of(private).rows == rows, engine
         same(private.dp.quality(), expected.dp.quality())
 
 
@@ -737,7 +738,7 @@ def test_records_that_are_left_out_for_a_fault_are_no_ones(engine):
         for frame in (frame_of(engine, table), of_pandas(table))
     )
     same(private.dp.quality(), expected.dp.quality())
-    assert find(private).engine.rows == 6
+    assert engine_of(private).rows == 6
 
 
 def test_one_unit_of_two_types_in_two_partitions_is_refused():
@@ -1114,7 +1115,7 @@ def test_writes_to_a_frame_of_polars_reach_no_release():
     frame.drop_in_place("x")
     after = private.dp.sum(["x", "y"], epsilon=1, rng=1)
     assert after.tolist() == before.tolist()
-    assert find(private).engine.rows == 24
+    assert engine_of(private).rows == 24
 
 
 # ---------------------------------------------------------------- the protected frame itself
