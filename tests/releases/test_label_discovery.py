@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import unicodedata
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -176,6 +178,65 @@ def test_a_text_with_a_null_character_is_its_own_label(monkeypatch, cut):
 
 def test_a_text_that_no_file_can_hold_has_no_label(monkeypatch):
     assert labels_read(texts(["a", "\ud800", "a"]), "city", monkeypatch) == {"a": 2}
+
+
+class Color(str, enum.Enum):  # noqa: UP042, whose `str` is not the text
+    RED = "red"
+
+
+class Boo(str):
+    """A text that shows, and compares, as another one."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __str__(self) -> str:
+        return "boo"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+class Digit(enum.IntEnum):
+    ONE = 1
+
+
+class Half(float):
+    """A number that equals none."""
+
+    __slots__ = ()
+    __hash__ = float.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("dtype", ["object", pd.StringDtype("python")], ids=str)
+@pytest.mark.parametrize(
+    "cell", [Color.RED, Boo("red"), np.str_("red")], ids=lambda cell: type(cell).__name__
+)
+def test_a_text_of_another_type_changes_the_label_of_no_other_record(cell, dtype, monkeypatch):
+    for cells in ([cell, *["red"] * 9, "blue", None], ["blue", *["red"] * 9, None, cell]):
+        frame = pd.DataFrame({"city": pd.Series(cells, dtype=dtype), "sex": "f"})
+        private = protected(frame, CITY, SEX)
+        assert labels_read(private, "city", monkeypatch) == {"blue": 1, "red": 10}
+        pairs = labels_read(private, ["sex", "city"], monkeypatch)
+        assert pairs == {("f", "blue"): 1, ("f", "red"): 10}
+        used = private.use(private.dp.find_labels("city", epsilon=50, delta=1e-9), other="blue")
+        counts = used.dp.value_counts("city", epsilon=40, sort=False)
+        assert counts.tolist() == [10, 1, 1]
+        units = frame.assign(person=range(len(frame)))
+        read = labels_read(protected(units, CITY, unit="person", max_rows=2), "city", monkeypatch)
+        assert read == {"blue": 1, "red": 10}
+
+
+@pytest.mark.parametrize("cell", [Digit.ONE, Half(1.0), np.float64(1), Decimal(1)], ids=repr)
+def test_a_number_of_another_type_changes_the_label_of_no_other_record(cell, monkeypatch):
+    for cells in ([cell, *[1] * 9, 2, None], [2, *[1] * 9, None, cell]):
+        private = protected(pd.DataFrame({"zip": pd.Series(cells, dtype=object)}), ZIP)
+        assert labels_read(private, "zip", monkeypatch) == {1: 10, 2: 1}
+        used = private.use(private.dp.find_labels("zip", epsilon=50, delta=1e-9))
+        assert used.dp.value_counts("zip", epsilon=40, sort=False).tolist() == [10, 2]
 
 
 def test_combinations_are_told_apart(monkeypatch):

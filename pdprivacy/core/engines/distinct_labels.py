@@ -52,7 +52,7 @@ def count_labels(frame: ColumnsOfPandas, columns: Sequence[Column]) -> LabelCoun
     """Return the records per combination of labels, without those that have no label in a column."""
     if len(columns) == 1:
         (column,) = columns
-        cells, times = counts_of_cells(frame[column.name])
+        cells, times = counts_of_cells(frame[column.name], column)
         labels = labels_of(cells, column)
         if labels is cells and all(times):  # distinct cells are distinct labels
             return dict(zip(zip(labels, strict=True), times, strict=True))

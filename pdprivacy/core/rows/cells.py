@@ -165,12 +165,25 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
     return pd.Series(values, index=index)
 
 
+_BUILT_IN = {
+    str, int, float, bool, type(None), type(pd.NA), type(pd.NaT), pd.Timestamp, pd.Timedelta,
+    datetime.date, datetime.datetime, Decimal, np.bool_, np.int64, np.float64, np.str_,
+}  # fmt: skip
+"""The types of Python objects that are equal where their values are."""
+
+
 def codes(values: pd.Series[Any], labels: Sequence[Any]) -> Integers:
-    """The place of each cell among the labels, by hash and equality; -1 for a null and for any other."""
+    """The place of each cell among the labels, by hash and equality; -1 for a null and for any other.
+
+    pandas puts equal cells together. Objects of types that may define their own equality are compared with
+    the labels one by one instead, so that no cell decides on the place of another one.
+    """
     values = dense(values)
     positions = label_positions(labels)
     if isinstance(values.dtype, pd.CategoricalDtype):
         cell_codes, uniques = values.cat.codes.to_numpy(), values.cat.categories
+    elif values.dtype == object and not set(map(type, values.array)) <= _BUILT_IN:
+        return np.array([label_position(cell, positions) for cell in values.array], dtype=np.int64)
     else:
         try:
             cell_codes, uniques = pd.factorize(values)

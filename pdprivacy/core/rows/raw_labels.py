@@ -22,11 +22,8 @@ from pdprivacy.checks import is_encodable
 from pdprivacy.core.rows.cells import (
     Read,
     category_column,
-    codes,
     column_of,
     dense,
-    label_position,
-    label_positions,
     nulls,
     whole,
 )
@@ -38,6 +35,9 @@ from pdprivacy.types import Integers
 CUTS_TEXTS = pd.__version__.startswith("2.")
 """Whether pandas ends a text at its first null character when it compares the texts of a column."""
 
+PUT_TOGETHER = {str, int, float, type(None), type(pd.NA)}
+"""The types of Python objects whose equal cells have the same label."""
+
 
 def label_of(cell: Any, column: Column) -> Any:
     """Return the label of a cell, None where it has none.
@@ -48,11 +48,14 @@ def label_of(cell: Any, column: Column) -> Any:
     True
     """
     if column.kind == "category":
-        return str(cell) if isinstance(cell, str) and is_encodable(cell) else None
+        text = str.__str__(cell) if isinstance(cell, str) else None  # `str` of a subclass may be another text
+        return text if text is not None and is_encodable(text) else None
     if isinstance(cell, bool | np.bool_) or not isinstance(cell, numbers.Real | Decimal):
         return None
     if isinstance(cell, numbers.Integral):  # exactly: `math.floor` makes doubles of integers of NumPy
         return INT64.clip(int(cell))
+    if isinstance(cell, float):
+        cell = float.__float__(cell)  # without the equality of a subclass
     try:
         number = math.floor(cell)
         return INT64.clip(number) if number == cell else None
@@ -70,9 +73,12 @@ def labels_of(cells: list[Any], column: Column) -> list[Any]:
     return [label_of(cell, column) for cell in cells]
 
 
-def counts_of_cells(values: pd.Series[Any]) -> tuple[list[Any], list[int]]:
-    """Return the distinct cells of a column, without nulls and in any order, and the number of each."""
-    values = _plain(values)
+def counts_of_cells(values: pd.Series[Any], column: Column) -> tuple[list[Any], list[int]]:
+    """Return the distinct cells of a column, without nulls and in any order, and the number of each.
+
+    Cells that are put together have the same label.
+    """
+    values = _plain(values, column)
     if isinstance(values.dtype, pd.CategoricalDtype):
         times = np.bincount(values.cat.codes.to_numpy() + 1, minlength=len(values.cat.categories) + 1)
         return values.cat.categories.tolist(), times[1:].tolist()
@@ -85,7 +91,7 @@ def counts_of_cells(values: pd.Series[Any]) -> tuple[list[Any], list[int]]:
 
 def label_codes(values: pd.Series[Any], column: Column) -> tuple[Integers, list[Any]]:
     """Return the label of each record as a position in a list of labels, -1 for none, and this list."""
-    values = _plain(values)
+    values = _plain(values, column)
     if isinstance(values.dtype, pd.CategoricalDtype):
         stored, cells = np.asarray(values.cat.codes, dtype=np.int64), values.cat.categories.tolist()
     elif CUTS_TEXTS and values.dtype == object:
@@ -102,11 +108,21 @@ def label_codes(values: pd.Series[Any], column: Column) -> tuple[Integers, list[
     return np.array([*table, -1], dtype=np.int64)[stored], list(labels)
 
 
-def _plain(values: pd.Series[Any]) -> pd.Series[Any]:
-    """A column that is neither sparse nor a dictionary of Arrow, which may repeat an entry."""
+def _plain(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
+    """A column that is neither sparse nor a dictionary of Arrow, which may repeat an entry.
+
+    Python objects are put together by their equality. So where any type is not a built-in one whose equal
+    cells have equal labels, such as an `Enum` of texts, each cell is replaced by its label first.
+    """
     values, dtype = dense(values), values.dtype
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
         return values.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
+    if values.dtype == object or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+        cells = values.to_numpy(dtype=object)
+        if not set(map(type, cells)) <= PUT_TOGETHER:
+            labels = np.empty(len(cells), dtype=object)
+            labels[:] = [label_of(cell, column) for cell in cells]
+            return pd.Series(labels, index=values.index, dtype=object)
     return values
 
 
@@ -128,7 +144,7 @@ def declared_labels(node: Node, labels: Sequence[Any], other: Any) -> Node:
         null = nulls(values)
         if column.kind == "integer":
             values = pd.Series(whole(values, column)[0])
-        positions = np.where(null, -1, _positions(values, labels, beyond))
+        positions = np.where(null, -1, _positions(values, column, labels, beyond))
         if column.kind == "category":
             return category_column(positions, after, index)
         numbers = np.array([*after, after[0]], dtype=np.int64)[positions]
@@ -137,11 +153,8 @@ def declared_labels(node: Node, labels: Sequence[Any], other: Any) -> Node:
     return Node(renewed, cells)
 
 
-def _positions(values: pd.Series[Any], labels: Sequence[Any], beyond: int) -> Integers:
-    """Return the place of each cell among the labels, ``beyond`` for all others."""
-    if CUTS_TEXTS and values.dtype == object:
-        places = label_positions(labels)
-        positions = np.array([label_position(cell, places) for cell in values.tolist()], dtype=np.int64)
-    else:
-        positions = codes(values, labels)
-    return np.where(positions < 0, beyond, positions)
+def _positions(values: pd.Series[Any], column: Column, labels: Sequence[Any], beyond: int) -> Integers:
+    """Return the place of the label of each cell, ``beyond`` for all others."""
+    stored, cells = label_codes(values, column)
+    places = {label: place for place, label in enumerate(labels)}
+    return np.array([*(places.get(cell, beyond) for cell in cells), beyond], dtype=np.int64)[stored]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdprivacy.core.rows.cells import clipped_dates, counted
+from pdprivacy.core.rows.cells import clipped_dates, codes, counted
 from pdprivacy.declaration.domain import Column
 from pdprivacy.declaration.timeline import Timeline
 
@@ -103,3 +103,19 @@ def test_days_of_python_stay_days_when_they_are_moved():
     days = pd.Series([datetime.date(1999, 1, 1), datetime.date(2020, 5, 5), None], dtype=object)
     moved = clipped_dates(days, column(unit="D"))
     assert moved.tolist() == [datetime.date(2020, 1, 1), datetime.date(2020, 5, 5), None]
+
+
+def test_a_cell_with_an_equality_of_its_own_moves_no_other_cell():
+    for own_hash in range(64):  # some of them are near that of "red" in the table of pandas
+
+        class Equal(str):
+            __slots__ = ()
+
+            def __eq__(self, other: object) -> bool:
+                return True
+
+            def __hash__(self, own_hash: int = own_hash) -> int:
+                return own_hash
+
+        cells = pd.Series([Equal("blue"), "red", None, "red"], dtype=object)
+        assert codes(cells, ["red"]).tolist() == [-1, 0, -1, 0]
