@@ -11,6 +11,7 @@ import pandas as pd
 from pdprivacy.core import rows as steps
 from pdprivacy.core.rows import Transform
 from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.intervals import INT64
 from pdprivacy.errors import DeclarationError, MetadataError, ParameterError, kind
 from pdprivacy.frames.label_declaration import OTHER, labels_step
 from pdprivacy.hints.examples import EXAMPLES
@@ -76,14 +77,18 @@ def _bounds(domain: Domain, released: Any, facts: Mapping[str, Any]) -> Transfor
                 "use the bounds before any other step on the column",
             )
     ends = {
-        end: {name: _bound(domain[name], released.at[name, end]) for name in released.index}
+        end: {name: _bound(domain[name], released.at[name, end], end) for name in released.index}
         for end in ("lower", "upper")
     }
     return steps.clip(domain, ends["lower"], ends["upper"])
 
 
-def _bound(column: Column, number: Any) -> int | float:
-    return int(number) if column.kind == "integer" else float(number)
+def _bound(column: Column, number: float, end: str) -> int | float:
+    """Return a released bound within the declared ones, of which a double may be a rounded one."""
+    declared: int | float | None = getattr(column, end)
+    if declared is not None and float(declared) == number:
+        return declared
+    return column.interval.intersect(INT64).clip(int(number)) if column.kind == "integer" else float(number)
 
 
 KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any]], Transform]] = {

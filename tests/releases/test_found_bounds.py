@@ -123,6 +123,41 @@ def test_declared_bounds_limit_the_found_ones():
     assert 60 <= upper < 1000
 
 
+NARROW: list[tuple[Any, ...]] = [
+    ("float", 1000, 1000.01), ("float", -1e6, -1e6), ("float", 0, 1e-85), ("float", 7e89, None),
+    ("integer", 100_000, 100_001), ("integer", 1_600_000_000, 1_600_003_600), ("integer", 2**62, None),
+    ("integer", None, -(2**63) + 1), ("integer", 2**60 + 1, 2**60 + 3), ("integer", 2**63 - 2, None),
+]  # fmt: skip
+"""Declared bounds that are near to each other beside their size, or beyond the largest candidate."""
+
+
+def random_bounds(count: int) -> list[tuple[Any, ...]]:
+    """Kinds and declared bounds of any size and distance."""
+    g, declared = np.random.default_rng(8), []
+    for _ in range(count):
+        start = float(g.choice([-1, 1]) * 10.0 ** g.uniform(-5, 18))
+        end = start + abs(start) * 10.0 ** g.uniform(-18, 2)
+        bounds = [None if g.random() < 0.15 else bound for bound in (start, end)]
+        limits = [None if bound is None else min(max(int(bound), -(2**63)), 2**63 - 1) for bound in bounds]
+        declared.append(("float", *bounds) if g.random() < 0.5 else ("integer", *limits))
+    return declared
+
+
+@each("neighbors", ["add_remove", "replace_one"])
+def test_any_declared_bounds_are_narrowed_at_most(neighbors):
+    g = np.random.default_rng(9)
+    for kind, lower, upper in (*NARROW, *random_bounds(50)):
+        column = Column("x", kind, True, lower=lower, upper=upper, public_bounds=True)
+        ends = [bound for bound in (lower, upper) if bound is not None] or [0]
+        cells = [ends[at] for at in g.integers(len(ends), size=g.integers(1, 4))]
+        private = of_column(cells, column, neighbors=neighbors, epsilon=1e6)
+        bounds = private.dp.find_bounds("x", epsilon=float(g.choice([0.1, 10, 1000])))
+        after = private.use(bounds).dp.domain["x"]
+        assert after.lower <= after.upper
+        assert lower is None or lower <= after.lower, column
+        assert upper is None or after.upper <= upper, column
+
+
 def test_a_unit_with_many_equal_rows_counts_as_often_as_it_may():
     frame = pd.DataFrame({"who": [0] * 1000 + list(range(1, 501)), "x": [1e9] * 1000 + [5.0] * 500})
     domain = Domain((Column("who", "integer", role="identifier"), Column("x", "float")))

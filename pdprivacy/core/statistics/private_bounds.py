@@ -53,6 +53,8 @@ class WideGrid(RankGrid):
         largest = 2**LARGEST_WHOLE if whole else 2.0**LARGEST
         lower = -largest if column.lower is None else max(column.lower, -largest)
         upper = largest if column.upper is None else min(column.upper, largest)
+        if lower > upper:  # all declared numbers are beyond the largest: the nearest stands for all
+            lower = upper = lower if lower > largest else upper
         checked_size(column, float(lower), float(upper))
         smallest = 2.0 ** (DIGITS if whole else SMALLEST)
         bounded = replace(column, lower=lower, upper=upper, bins=None)
@@ -225,9 +227,12 @@ class BoundSearch:
 
     @property
     def _lowest(self) -> int:
-        """The power of two of the smallest spread: 2**-13 of the power of two below the centre."""
-        smallest = self.grid.octaves[0]
-        return max(smallest, math.frexp(self.center)[1] - 14) if self.center else smallest
+        """The power of two of the smallest spread: 2**-13 of the power of two below the centre.
+
+        It is never above that of the distance of the declared bounds, so that there is always a spread.
+        """
+        smallest, largest = self.grid.octaves
+        return min(max(smallest, math.frexp(self.center)[1] - 14) if self.center else smallest, largest)
 
     @property
     def _expected(self) -> int:
