@@ -109,9 +109,11 @@ class ProtectedFrame(Opaque):
 
     # ---------------------------------------------------------------- row steps
 
-    def _after(self, transform: Transform, condition: str | None = None) -> ProtectedFrame:
+    def _after(
+        self, transform: Transform, condition: str | None = None, *, seeded: bool = False
+    ) -> ProtectedFrame:
         protected = self._protected.admitted(transform.text.partition("(")[0])
-        return ProtectedFrame(transformed(protected, transform, condition))
+        return ProtectedFrame(transformed(protected, transform, condition, seeded=seeded))
 
     def _with(self, transform: Transform, *constants: object) -> ProtectedFrame:
         """The frame after a step with these constants."""
@@ -442,7 +444,7 @@ class ProtectedFrame(Opaque):
         ``released``: the result of ``private.dp.find_bounds`` or ``private.dp.find_labels``, as it was
         released. Numbers outside the bounds are clipped to them. Labels that were not found become ``other``,
         which is declared as the last label, or null for None; in a column of whole numbers by default null.
-        The lineage names the release and its charge.
+        The lineage names the release and its charge. Releases after one that was ``seeded`` are, too.
 
         Raises ParameterError for any other release, MetadataError for one that was changed, and
         DeclarationError for a column that is declared otherwise than when its bounds were found.
@@ -454,7 +456,8 @@ class ProtectedFrame(Opaque):
         >>> private.use(bounds).dp.lineage["step"].tolist()
         ['use(find_bounds of age, charge 1)']
         """
-        return self._after(use_step(self._protected.domain, released, other))
+        step = use_step(self._protected.domain, released, other)
+        return self._after(step, seeded=released.dp.metadata.seeded)
 
     @with_hints
     def filter(

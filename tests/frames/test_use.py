@@ -55,6 +55,20 @@ def test_a_release_that_was_saved_is_used_as_well(tmp_path):
     assert json.loads(json.dumps(bounds.attrs["dp"])) == bounds.attrs["dp"]
 
 
+@pytest.mark.parametrize("rng", [None, 5])
+def test_releases_after_a_seeded_one_are_seeded(rng):
+    domain = Domain((*DOMAIN.columns, Column("sex", "category", private_labels=True)))
+    private = protected(FRAME.assign(sex="f"), domain, delta=1e-3)
+    bounds = private.dp.find_bounds("pay", epsilon=10, rng=rng)
+    labels = private.dp.find_labels("sex", epsilon=1, delta=1e-6, rng=rng)
+    for released, other in ((bounds, labels), (labels, bounds)):
+        used = private.use(released)
+        later = [used, used.query("member"), used.use(other)]
+        assert [each.dp.count(epsilon=1).dp.metadata.seeded for each in later] == [rng is not None] * 3
+        assert ("seed" in repr(used.dp)) == (rng is not None)
+    assert private.dp.count(epsilon=1).dp.metadata.seeded is False
+
+
 def test_bounds_found_on_a_part_of_the_records_declare_the_whole():
     private = protected()
     bounds = private[private["member"]].dp.find_bounds("pay", epsilon=50)

@@ -80,8 +80,9 @@ class Facts:
     """The public facts of a protected frame, and its records under a seal.
 
     ``lineage``: the steps that led here. ``secret``: the secret part that the records are. ``seeded``:
-    whether its coins can be thrown again. ``keeper``: of the releases, where they are a step's. ``origin``:
-    one object for all frames that row steps make of one protected frame.
+    whether its coins, or the noise of a release that was used, can be drawn again. ``keeper``: of the
+    releases, where they are a step's. ``origin``: one object for all frames that row steps make of one
+    protected frame.
     """
 
     domain: Domain

@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- row steps
 
 
-def transformed(facts: Facts, transform: Transform, condition: str | None = None) -> Facts:
+def transformed(
+    facts: Facts, transform: Transform, condition: str | None = None, *, seeded: bool = False
+) -> Facts:
     """Return the frame after a transform of each record.
 
-    ``condition``: in the words of the user, where it only leaves records out.
+    ``condition``: in the words of the user, where it only leaves records out. ``seeded``: whether the
+    transform rests on a release with noise from a seed.
     """
-    return _with(_facts_after(facts, transform, condition), records_of(facts).after(transform))
+    after = replace(_facts_after(facts, transform, condition), seeded=facts.seeded or seeded)
+    return _with(after, records_of(facts).after(transform))
 
 
 def with_step(facts: Facts, transform: Transform) -> Facts:
