@@ -142,6 +142,21 @@ def test_an_integer_beyond_64_bits_is_the_nearest_label(monkeypatch):
     assert set(used.dp.domain["zip"].categories) <= {2**63 - 1, -(2**63)}
 
 
+@pytest.mark.parametrize("engine", each_engine(ENGINES))
+def test_decimals_are_read_exactly(engine, monkeypatch, request):
+    if engine == "Spark":
+        request.getfixturevalue("spark")
+    import pyarrow
+
+    cells = [2**53, 2**53 + 1, 2**53 + 1, 2**70, None]
+    zips = pyarrow.array(
+        [None if cell is None else Decimal(cell) for cell in cells], pyarrow.decimal128(30, 2)
+    )
+    private = protected(frame_of(engine, pyarrow.table({"zip": zips})), ZIP)
+    read = labels_read(private, "zip", monkeypatch)
+    assert read == {2**53: 1, 2**53 + 1: 2, 2**63 - 1: 1}
+
+
 @pytest.mark.parametrize(
     "dtype", ["object", "category", "string", "string[pyarrow]", "large_string[pyarrow]"]
 )

@@ -178,6 +178,8 @@ class StoredColumn:
             source, kind, _ = self._label_key()
         elif self.dtype.is_integer():
             source, kind = self._integers(), library.Int64
+        elif self.dtype == library.Decimal:  # exactly: large whole numbers have no double of their own
+            source, kind = library.col(self.column.name), library.Decimal
         else:
             source, kind = self._doubles() + 0.0, library.Float64
         return source, ~_is_null(self._selected, kind)
