@@ -30,6 +30,9 @@ WHOLE = 1 << BITS
 RESERVE = Fraction(1, 2**100)
 """The share of delta that pays for the rounding of the masses."""
 
+LARGEST = Fraction(1000)
+"""A larger epsilon has the masses of this one: 192 bits hold no smaller probability than e^-134."""
+
 MOST_MASSES = 2**18
 """The largest number of entries of a table."""
 
@@ -191,6 +194,7 @@ class PartitionSelection:
 @lru_cache(maxsize=32)
 def _masses(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     """Return checked masses of the optimal recurrence, in multiples of 2**-192; see `PartitionSelection`."""
+    epsilon = min(epsilon, LARGEST)
     _check_size(epsilon, delta)
     bits = BITS + 16 + math.ceil(epsilon * 2)
     inverse = exponential(epsilon, bits) + SLIP  # at least e^-epsilon 2^bits
@@ -224,8 +228,9 @@ def excesses(masses: Sequence[int], rate: int, bits: int) -> tuple[int, int]:
 
 def _check_size(epsilon: Fraction, delta: Fraction) -> None:
     """Refuse an epsilon whose table would have more than 2**18 entries."""
-    rate = min(float(epsilon), 700.0)
-    half = math.log1p(math.expm1(rate) / (2 * max(float(delta), 1e-300))) / rate
+    rate = float(epsilon)
+    odds = rate + math.log(-math.expm1(-rate)) - math.log(2 * max(float(delta), 1e-300))
+    half = np.logaddexp(0, odds) / rate  # log(1 + (e^epsilon - 1) / (2 delta)) / epsilon
     if 2 * half > MOST_MASSES:
         raise ParameterError(
             "'epsilon' is too small to find labels: the table of probabilities would have more than "

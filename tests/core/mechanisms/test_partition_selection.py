@@ -20,7 +20,7 @@ from tests.support.statistics import accepts_only, counts_p_value
 
 LOSSES = [
     (epsilon, delta)
-    for epsilon in (0.25, 0.5, 1, 2, 3.3, 10, 30)
+    for epsilon in (0.25, 0.5, 1, 2, 3.3, 10, 30, 697, 2000)
     for delta in (0.9, 0.5, 0.1, 1e-3, 1e-6, 1e-12, 1e-17)
     if PartitionSelection(epsilon, delta).certain <= 60
 ]
@@ -170,6 +170,12 @@ def test_tables_take_less_than_20_milliseconds() -> None:
         PartitionSelection("0.003", delta)
         spent.append(time.process_time() - start)
     assert min(spent) < 0.02
+
+
+@pytest.mark.parametrize("epsilon", [697, 1000, "1e5", "1e400"])
+def test_a_large_epsilon_finds_all_but_single_records(epsilon: object) -> None:
+    selection = PartitionSelection(epsilon, 0.25)
+    assert [selection.probability(n) for n in (1, 2, 3)] == pytest.approx([0.25, 1, 1])
 
 
 @pytest.mark.parametrize(
