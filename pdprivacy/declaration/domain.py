@@ -395,7 +395,9 @@ class Column(_Kept):
             return float(self.lower), float(self.upper)
         reason = "is not numeric and has no bounds"
         hint = declaration_hint(self.name, self.kind, "bounds")
-        if self.kind == "category":
+        if self.private_labels and self.kind == "category":
+            hint = f"{find_labels_hint(self.name)}.dp.value_counts({quoted(self.name)}, epsilon=1)"
+        elif self.kind == "category":
             hint = f"private.dp.value_counts({self.name!r}, epsilon=0.1) for labels; for a number, {hint}"
         else:
             search = f"private.use(private.dp.find_bounds({quoted(self.name)}, epsilon=0.1))"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from pdprivacy.core import rows as steps
 from pdprivacy.core.rows import Transform
-from pdprivacy.declaration.domain import Column, Domain
+from pdprivacy.declaration.domain import Column, Domain, find_labels_hint
 from pdprivacy.declaration.intervals import INT64
 from pdprivacy.errors import DeclarationError, MetadataError, ParameterError, kind
 from pdprivacy.frames.label_declaration import OTHER, labels_step
@@ -44,7 +44,7 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
     if not released.dp.verify():
         raise MetadataError(
             f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",
-            EXAMPLES["use"],
+            _call_that_finds(domain, facts.found["kind"], facts.columns),
         )
     if facts.found["kind"] == "labels":
         step = labels_step(domain, released, facts.found, other)
@@ -57,6 +57,12 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
     paid = "" if charge is None else f", charge {charge}"
     named = "" if isinstance(other, str) and other == OTHER else f", other={other!r}"
     return replace(step, text=f"use({title}{paid}{named})")
+
+
+def _call_that_finds(domain: Domain, found: Any, columns: Sequence[str]) -> str:
+    """Return the call that makes and uses such a release again."""
+    names = [name for name in domain if str(name) in columns]
+    return find_labels_hint(names[0]) if found == "labels" and names else EXAMPLES["use"]
 
 
 def declared_as(column: Column) -> list[Any]:

@@ -551,6 +551,8 @@ def _columns(grid: Texts, shape: Json) -> list[Any]:
     if heads > 1:
         heads += any(name not in (None, "") for name in names)
     columns = list(zip(*grid[heads:], strict=True))[len(names) :]
+    if len(grid) == heads:  # no rows
+        columns = [()] * (len(grid[0]) - len(names))
     dtypes = shape["dtypes"] if isinstance(shape["dtypes"], list) else [shape["dtypes"]] * len(columns)
     return [
         [NUMBERS[pd.api.types.pandas_dtype(dtype).kind](text) for text in column]

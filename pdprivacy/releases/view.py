@@ -242,6 +242,11 @@ class View:
         return "below_best" in self.facts.error
 
     @property
+    def without_margins(self) -> bool:
+        """Whether no cell has a margin of error: selected values, and bounds and labels that were found."""
+        return self.selected or (self.facts.found is not None and "plus_minus" not in self.facts.error)
+
+    @property
     def level(self) -> str:
         """The probability of the margins of error."""
         level = self.facts.error.get("level")

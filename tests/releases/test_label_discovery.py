@@ -392,6 +392,36 @@ def test_no_label_is_an_answer_too(cities):
     assert several.dp.find_labels(["city", "sex"], epsilon=1, delta=1e-9, counts=True, rng=1).empty
 
 
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("columns", ["city", ["city", "sex"]])
+def test_no_label_can_be_saved_and_reported(columns, counts, tmp_path):
+    private = protected(pd.DataFrame({"city": ["a"], "sex": ["b"]}), CITY, SEX)
+    labels = private.dp.find_labels(columns, epsilon=1, delta=1e-9, counts=counts, rng=1)
+    for suffix in ("csv", "json", "parquet"):
+        labels.dp.save(tmp_path / f"labels.{suffix}")
+        again = pdprivacy.read_release(tmp_path / f"labels.{suffix}")
+        assert len(again) == 0
+        assert private.use(again).dp.domain["city"].categories == ("(other)",)
+    assert "Labels of city" in pdprivacy.report([labels], pictures=False).html
+
+
+def test_numbers_of_private_labels_are_refused_with_the_call_that_counts_them():
+    private = texts(["a"] * 99)
+    for verb in ("mean", "describe"):
+        with pytest.raises(DeclarationError, match="needs the bounds") as caught:
+            getattr(private.dp, verb)("city", epsilon=0.1)
+        counts: Any = eval(str(caught.value.hint), {"private": private})
+        assert "(other)" in counts.index
+
+
+def test_a_part_of_the_labels_is_refused_with_the_call_that_finds_them():
+    private = texts(["a"] * 99 + ["b"] * 99)
+    labels = private.dp.find_labels("city", epsilon=1, delta=1e-6)
+    with pytest.raises(MetadataError, match="differs") as caught:
+        private.use(labels.head(1))
+    assert eval(str(caught.value.hint), {"private": private}).dp.domain["city"].categories[0] == "a"
+
+
 def test_a_saved_release_is_used(tmp_path):
     private = texts(["a"] * 99 + ["b"] * 77)
     for counts in (False, True):

@@ -349,7 +349,7 @@ def _read(released: Any, source: str) -> ReportedRelease:
     _check_known(released.attrs[KEY], facts, source)
     try:
         view = View.of(released)
-        known = view.selected or ("plus_minus" in facts.error and view.half.shape)
+        known = view.without_margins or ("plus_minus" in facts.error and view.half.shape)
     except MetadataError as error:
         raise MetadataError(f"{source} cannot be reported. {error.message}", AS_RETURNED) from None
     if not view.unchanged:

@@ -153,7 +153,11 @@ class Contents:
         """Return the margins of error of each release."""
         rows = []
         for release in self.releases:
-            error = "selected: see the result" if release.view.selected else release.view.span or "not known"
+            error = (
+                "selected: see the result"
+                if release.view.without_margins
+                else release.view.span or "not known"
+            )
             rows.append([release.name, f"{release.view.released.size:,}", error])
         return Table(["Result", "Numbers", "±"], rows, "Margins of error", text={2})
 
@@ -359,15 +363,15 @@ def release_table(release: ReportedRelease) -> Table:
     """Return the released numbers with their margins of error, side by side or one per row."""
     view, caption = release.view, f"{release.number}. {release.view.title}, as released"
     frame, series = view.table, isinstance(view.released, pd.Series)
-    heads = _names(frame.index, "of" if series or view.selected else "row")
+    heads = _names(frame.index, "of" if series or view.without_margins else "row")
     keys, tops, pairs = _numbers(view)
-    if not series and (view.selected or (frame.columns.nlevels == 1 and len(tops) <= MOST_WIDE)):
+    if not series and (view.without_margins or (frame.columns.nlevels == 1 and len(tops) <= MOST_WIDE)):
         across = frame.columns.names[0]
         named = [", ".join(top) if across is None else f"{across}: {', '.join(top)}" for top in tops]
         rows = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
         return Table([*heads, *named], rows, caption, len(heads), note=_omission_note(len(frame), "rows"))
     heads += [] if series else _names(frame.columns, "column")
-    ends = ["released", "±"][: 1 if view.selected else 2]
+    ends = ["released", "±"][: 1 if view.without_margins else 2]
     cells = [
         [[value, signed(half) if half else "not known"][: len(ends)] for value, half in line]
         for line in pairs

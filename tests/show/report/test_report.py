@@ -192,6 +192,26 @@ def test_a_selection_is_told_in_records_and_not_as_a_width(released):
     assert "ranks of the true quantile" in report.text
 
 
+def test_bounds_and_labels_that_were_found_are_shown_without_margins():
+    domain = Domain((Column("city", "category", private_labels=True), Column("pay", "float")))
+    frame = pd.DataFrame({"city": ["Bern", "Rome"] * 300, "pay": np.arange(600.0)})
+    private = pdprivacy.protect(frame, domain, epsilon=100, delta=1e-3)
+    bounds = private.dp.find_bounds("pay", epsilon=10)
+    labels, counts = (
+        private.dp.find_labels("city", epsilon=1, delta=1e-6, counts=counts) for counts in (False, True)
+    )
+    report = page({"bounds": bounds, "labels": labels, "counts": counts})
+    margins = {name: error for name, _, error in report.tables["Margins of error"][1:]}
+    assert margins["bounds"] == margins["labels"] == "selected: see the result"
+    assert margins["counts"].startswith("±")
+    cells = [cell for caption, rows in report.tables.items() if "Labels of city" in caption for cell in rows]
+    assert {"Bern", "Rome"} <= {text for row in cells[:3] for text in row}
+    assert "No bound of the number of records outside holds for all data" in report.text
+    assert f"labels of {labels.dp.metadata.error['always']} records or more are always found" in report.text
+    if DRAWN:
+        assert "data:image" in pdprivacy.report([bounds, labels]).html
+
+
 def test_the_estimated_risk_is_that_of_the_release(survey, schema):
     private = pd.concat([survey] * 50, ignore_index=True).dp.protect(schema, epsilon=100)
     table = private.dp.crosstab(["region", "age"], "health", epsilon=1)
