@@ -59,10 +59,10 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
     return replace(step, text=f"use({title}{paid}{named})")
 
 
-def _call_that_finds(domain: Domain, found: Any, columns: Sequence[str]) -> str:
-    """Return the call that makes and uses such a release again."""
+def _call_that_finds(domain: Domain, result: Any, columns: Sequence[str]) -> str:
+    """Return the call that releases "bounds" or "labels" again and uses them."""
     names = [name for name in domain if str(name) in columns]
-    return find_labels_hint(names[0]) if found == "labels" and names else EXAMPLES["use"]
+    return find_labels_hint(names[0]) if result == "labels" and names else EXAMPLES["use"]
 
 
 def declared_as(column: Column) -> list[Any]:

@@ -245,6 +245,22 @@ def test_a_text_of_another_type_changes_the_label_of_no_other_record(cell, dtype
         assert read == {"blue": 1, "red": 10}
 
 
+def test_a_text_that_equals_all_others_is_put_together_with_none():
+    for own_hash in range(64):  # some of them are near that of "red" in the table of pandas
+
+        class Equal(Boo):
+            __slots__ = ()
+
+            def __hash__(self, own_hash: int = own_hash) -> int:
+                return own_hash
+
+        cells = pd.Series([Equal("blue"), "red", None, "red"], dtype=object)
+        codes, labels = raw_labels.label_codes(cells, CITY)
+        assert [None if code < 0 else labels[code] for code in codes] == ["blue", "red", None, "red"]
+        listed, times = raw_labels.counts_of_cells(cells, CITY)
+        assert dict(zip(listed, times, strict=True)) == {"blue": 1, "red": 2}
+
+
 @pytest.mark.parametrize("cell", [Digit.ONE, Half(1.0), np.float64(1), Decimal(1)], ids=repr)
 def test_a_number_of_another_type_changes_the_label_of_no_other_record(cell, monkeypatch):
     for cells in ([cell, *[1] * 9, 2, None], [2, *[1] * 9, None, cell]):

@@ -237,6 +237,33 @@ FAULTS = (
         ("tests/releases/test_label_discovery.py::test_an_integer_beyond_64_bits_is_the_nearest_label",),
     ),
     PlantedFault(
+        "private labels: cells of other types put together by their own equality",
+        "core/rows/raw_labels.py",
+        "        if not set(map(type, cells)) <= PUT_TOGETHER:",
+        "        if not set(map(type, cells)):",
+        (
+            "tests/releases/test_label_discovery.py"
+            "::test_a_text_that_equals_all_others_is_put_together_with_none",
+        ),
+    ),
+    PlantedFault(
+        "private labels: the label of a text is what its type shows",
+        "core/rows/raw_labels.py",
+        "text = str.__str__(cell) if",
+        "text = str(cell) if",
+        (
+            "tests/releases/test_label_discovery.py"
+            "::test_a_text_of_another_type_changes_the_label_of_no_other_record",
+        ),
+    ),
+    PlantedFault(
+        "bounds: spreads above the distance of the declared bounds",
+        "core/statistics/private_bounds.py",
+        "math.frexp(self.center)[1] - 14) if self.center else smallest, largest)",
+        "math.frexp(self.center)[1] - 14) if self.center else smallest, 10**4)",
+        ("tests/releases/test_found_bounds.py::test_any_declared_bounds_are_narrowed_at_most",),
+    ),
+    PlantedFault(
         "the centre of bounds taken to be monotone under replacement",
         "core/statistics/private_bounds.py",
         'or (stage == "reach" and self.scope.contribution == 1)',

@@ -156,5 +156,5 @@ def declared_labels(node: Node, labels: Sequence[Any], other: Any) -> Node:
 def _positions(values: pd.Series[Any], column: Column, labels: Sequence[Any], beyond: int) -> Integers:
     """Return the place of the label of each cell, ``beyond`` for all others."""
     stored, cells = label_codes(values, column)
-    places = {label: place for place, label in enumerate(labels)}
-    return np.array([*(places.get(cell, beyond) for cell in cells), beyond], dtype=np.int64)[stored]
+    positions = {label: position for position, label in enumerate(labels)}
+    return np.array([*(positions.get(cell, beyond) for cell in cells), beyond], dtype=np.int64)[stored]
