@@ -61,7 +61,8 @@ class _Independent:
         least = float(std.min())
         if np.isnan(std).any() or (facts.mechanism not in CONTINUOUS and float(std.max()) != least):
             raise MetadataError("The law of the noise is not known.", f"use {OTHER_NUMBERS}.")
-        tail = Tail(numbers.law(least))
+        # in units of the scale, because a small scale counts as no noise
+        tail = Tail(numbers.law(least).standard[0])
         return cls(values, std, tail, facts.statistic in COUNTS, tuple(settled.axes))
 
     def of_labels(self, labels: Sequence[Any], argument: str) -> tuple[int, Integers]:

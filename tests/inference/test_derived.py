@@ -139,6 +139,29 @@ def test_sums_and_groups():
     assert several.dp.difference("x", "y")["standard_error"].item() == pytest.approx(math.hypot(*error))
 
 
+def of_unit(unit):
+    """Sums of numbers below a unit, per group, with noise from a seed."""
+    domain = Domain(
+        (Column("g", "category", categories=("p", "q")), Column("x", "float", lower=0, upper=unit))
+    )
+    frame = pd.DataFrame({"g": ["p", "q"] * 100, "x": unit * np.linspace(0.01, 0.99, 200)})
+    return pdprivacy.protect(frame, domain, epsilon=10).dp.groupby("g").sum("x", epsilon=1, rng=1)
+
+
+@pytest.mark.parametrize("exponent", [-280, -70, 70, 280])
+def test_intervals_do_not_depend_on_the_unit(exponent):
+    """A power of two as the unit scales numbers, noise and intervals exactly."""
+    unit = 2.0**exponent
+    for calculate in (
+        lambda dp: dp.total(),
+        lambda dp: dp.total(axis="index"),
+        lambda dp: dp.difference("p", "q"),
+    ):
+        here, expected = calculate(of_unit(unit).dp), calculate(of_unit(1.0).dp)
+        pd.testing.assert_frame_equal(here / unit, expected, rtol=1e-9)
+        assert (here["upper"] - here["lower"] > here["standard_error"]).all()
+
+
 @pytest.mark.parametrize(
     "release",
     [
