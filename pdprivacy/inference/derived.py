@@ -174,9 +174,12 @@ def ratio(released: Released, first: Hashable, second: Hashable, level: float = 
     numbers = _Independent.of(released)
     values, std, index = numbers.pair(first, second)
     half = numbers.tail.half(proportion(level, "level"), std[..., np.newaxis])
-    lower, upper = _fieller(values, half)
-    hidden = np.isinf(lower) | np.isinf(upper)
-    lower = np.maximum(lower, 0.0) if numbers.are_counts else lower
+    if numbers.are_counts:  # the interval of a negative count is that around 0
+        lower, upper = _fieller(np.maximum(values, 0.0), half)
+        hidden, lower = np.isinf(lower) | np.isinf(upper), np.maximum(lower, 0.0)
+    else:
+        lower, upper = _fieller(values, half)
+        hidden = np.isinf(lower) | np.isinf(upper)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(values[:, 1] == 0, np.nan, values[:, 0] / values[:, 1])
         errors = np.hypot(std[:, 0], shares * std[:, 1]) / np.abs(values[:, 1])
@@ -190,12 +193,15 @@ def _fieller(values: Floats, half: Floats) -> tuple[Floats, Floats]:
     ``values``: a and b; ``half``: g and h, the half widths of either by itself. The half width of a - r b is
     at most the root of the sum of squares of those of its terms.
     """
-    (a, b), (g, h) = values.T, half.T
-    spare = (b - h) * (b + h)
+    shown = np.abs(values[:, 1]) > half[:, 1]
+    # in units of the larger of each pair, as squares of large doubles may overflow
+    units = np.maximum(np.abs(values), half)
+    units = np.where(units > 0, units, 1.0)
+    (a, b), (g, h) = (values / units).T, (half / units).T
+    unit, spare = units[:, 0] / units[:, 1], (b - h) * (b + h)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum((h * a) ** 2 + g**2 * spare, 0.0))
-        ends = (a * b - root) / spare, (a * b + root) / spare
-    shown = np.abs(b) > h
+        ends = unit * ((a * b - root) / spare), unit * ((a * b + root) / spare)
     return np.where(shown, ends[0], -np.inf), np.where(shown, ends[1], np.inf)
 
 

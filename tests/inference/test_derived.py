@@ -122,6 +122,29 @@ def test_intervals_of_ratios_cover(a, b):
     assert (values[:, 0] / values[:, 1] <= upper).all()
 
 
+@pytest.mark.parametrize(("a", "b"), [(0, 200), (1, 30), (0, 12), (5, 5), (0, 0)])
+def test_intervals_of_ratios_of_counts_are_never_empty(a, b, monkeypatch):
+    """With counts near 0; the ratio is covered as often as stated, and 0 / 0 has the whole range."""
+    generator, level, times = np.random.default_rng(8), 0.9, 2000
+    law = Laplace(epsilon=1, sensitivity=1).distribution
+    noise = generator.laplace(scale=1.0, size=(times, 2))
+    numbers = derived._Independent(
+        np.array([a, b]) + noise,
+        np.full((times, 2), law.std),
+        derived.Tail(law),
+        True,
+        (pd.RangeIndex(times), pd.Index(["a", "b"])),
+    )
+    monkeypatch.setattr(derived._Independent, "of", lambda _: numbers)
+    result = derived.ratio(pd.Series([1.0]), "a", "b", level)
+    assert (result["lower"] >= 0).all()
+    assert (result["lower"] <= result["upper"]).all()
+    assert ((result["lower"] < result["upper"]) | (result["estimate"] > 0)).all()
+    ratio = a / b if b else 7.0
+    covered = result["lower"].le(ratio) & result["upper"].ge(ratio)
+    assert covered.mean() >= level - 4 * math.sqrt(level * (1 - level) / times)
+
+
 def test_a_denominator_that_may_be_zero_has_no_finite_interval():
     row = counts(epsilon=0.5, rng=1).dp.ratio("a", "d").iloc[0]
     assert row["upper"] == math.inf
@@ -160,6 +183,9 @@ def test_intervals_do_not_depend_on_the_unit(exponent):
         here, expected = calculate(of_unit(unit).dp), calculate(of_unit(1.0).dp)
         pd.testing.assert_frame_equal(here / unit, expected, rtol=1e-9)
         assert (here["upper"] - here["lower"] > here["standard_error"]).all()
+    ratio = of_unit(unit).dp.ratio("p", "q")
+    pd.testing.assert_frame_equal(ratio, of_unit(1.0).dp.ratio("p", "q"), rtol=1e-9)
+    assert (ratio["upper"] - ratio["lower"] > ratio["standard_error"]).all()
 
 
 @pytest.mark.parametrize(
