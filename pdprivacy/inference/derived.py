@@ -27,13 +27,17 @@ OTHER_NUMBERS = "counts and sums, such as private.dp.value_counts(...) or privat
 
 @dataclass(frozen=True, slots=True)
 class _Independent:
-    """Released numbers with independent noise of one law, and the standard deviation of each."""
+    """Released numbers with independent noise of one law, and the standard deviation of each.
+
+    ``at``: the place of each number in the release; numbers that an excerpt repeats have the same noise.
+    """
 
     values: Floats
     std: Floats
     tail: Tail
     are_counts: bool
     labels: tuple[pd.Index[Any], ...]
+    at: Integers
 
     @classmethod
     def of(cls, released: Released) -> _Independent:
@@ -42,8 +46,14 @@ class _Independent:
         Raises MetadataError for numbers whose noise is not independent or not known.
         """
         whole = as_released(released)
-        settled = excerpts.excerpt(released).settled if whole is None else whole
-        facts = read(settled)
+        part = excerpts.excerpt(released) if whole is None else None
+        settled, facts = (whole, read(whole)) if part is None else (part.settled, part.facts)
+        assert settled is not None
+        if facts.part is not None and excerpts.REPEATED in facts.part["changes"]:
+            raise MetadataError(
+                "This saved part repeats some of the released numbers, and does not say which.",
+                "use the release, or a part of it without repeated labels.",
+            )
         numbers = ReleasedNumbers.of(settled)
         alone = numbers.have_own_noise and not numbers.dates and facts.constraint is None
         alone = alone and (facts.statistic in COUNTS or facts.statistic == "sum")
@@ -63,7 +73,9 @@ class _Independent:
             raise MetadataError("The law of the noise is not known.", f"use {OTHER_NUMBERS}.")
         # in units of the scale, because a small scale counts as no noise
         tail = Tail(numbers.law(least).standard[0])
-        return cls(values, std, tail, facts.statistic in COUNTS, tuple(settled.axes))
+        at = np.arange(values.size) if part is None else part.match.at
+        are_counts = facts.statistic in COUNTS
+        return cls(values, std, tail, are_counts, tuple(settled.axes), at.reshape(values.shape))
 
     def of_labels(self, labels: Sequence[Any], argument: str) -> tuple[int, Integers]:
         """Return the axis that has these labels, and their positions; columns come first."""
@@ -80,11 +92,28 @@ class _Independent:
     def pair(self, first: Hashable, second: Hashable) -> tuple[Floats, Floats, pd.Index[Any]]:
         """Return the numbers of two labels and their deviations, along the last axis, and their labels."""
         axis, positions = self.of_labels([first, second], "'first' and 'second'")
-        if positions[0] == positions[1]:
-            raise ParameterError("'first' and 'second' must be different labels.")
-        values, std = (np.moveaxis(each, axis, -1)[..., positions] for each in (self.values, self.std))
+        values, std, at = (
+            np.moveaxis(each, axis, -1)[..., positions] for each in (self.values, self.std, self.at)
+        )
+        if positions[0] == positions[1] or (at[..., 0] == at[..., 1]).any():
+            raise ParameterError("'first' and 'second' must be labels of different released numbers.")
         others = self.labels[1 - axis] if self.values.ndim == 2 else None
         return values.reshape(-1, 2), std.reshape(-1, 2), others if others is not None else pd.Index([0])
+
+
+def _of_equal_noise(std: Floats, at: Integers) -> Floats:
+    """Return the deviations of the terms of sums, along the last axis, with those of equal noise added up.
+
+    ``at``: the place of each term in the release. Of the terms with one place, the first has the deviation of
+    their sum, and the others have 0.
+    """
+    if len(np.unique(at)) == at.size:
+        return std
+    added = np.zeros_like(std)
+    for row, (deviations, places) in enumerate(zip(std, at, strict=True)):
+        _, first, times = np.unique(places, return_index=True, return_counts=True)
+        added[row, first] = deviations[first] * times
+    return added
 
 
 def _position(labels: list[Any], label: Any) -> int | None:
@@ -103,7 +132,8 @@ def total(released: Released, axis: int | str | None = None, level: float = 0.95
     `DataFrame.sum`; None for the sum of all numbers. ``level``: the coverage of the interval.
 
     The noise of the terms is independent, so the standard error grows as the root of their number; a release
-    of the total itself has less. The interval holds for any number of terms.
+    of the total itself has less. The interval holds for any number of terms. A number that an excerpt repeats
+    counts as often as it is there, with the same noise each time.
 
     Raises MetadataError for numbers other than counts and sums, ParameterError for a wrong axis.
 
@@ -117,16 +147,17 @@ def total(released: Released, axis: int | str | None = None, level: float = 0.95
     numbers = _Independent.of(released)
     named = {0: "index", 1: "columns"}.get(axis, axis) if type(axis) is int else axis
     one_of(named, "axis", (None, "index", "columns"), "axis=0 or axis=1")
-    values, std = np.atleast_1d(numbers.values), numbers.std
+    values, std, at = np.atleast_1d(numbers.values), numbers.std, numbers.at
     index = pd.Index(["total"])
     if named is None or values.ndim == 1:
         if named == "columns":
             raise ParameterError("A Series has no columns to sum over.", "released.dp.total().")
-        values, std = values.ravel()[np.newaxis], std.ravel()[np.newaxis]
+        values, std, at = (each.ravel()[np.newaxis] for each in (values, std, at))
     elif named == "index":
-        values, std, index = values.T, std.T, numbers.labels[1]
+        values, std, at, index = values.T, std.T, at.T, numbers.labels[1]
     else:
         index = numbers.labels[0]
+    std = _of_equal_noise(std, at)
     half = numbers.tail.half(proportion(level, "level"), std)
     sums = values.sum(axis=-1)
     return _table(sums, np.sqrt((std**2).sum(axis=-1)), sums - half, sums + half, index)

@@ -36,6 +36,7 @@ ENDS = ("lower", "upper")
 CHOSEN = "if chosen by their noisy values, the errors are those before the choice"
 ROUNDED = "rounded, by which the margins of error are wider"
 RELABELLED = "labels changed"
+REPEATED = "numbers repeated"
 SAME = "the same numbers in another form"
 NOT_RELEASED = "The numbers are not those that were released, so their errors are not known"
 TAKE = "take released.dp.interval() of the release before changing it; released.dp.changes says what differs."
@@ -318,6 +319,7 @@ class Excerpt:
         texts = []
         if len(shown) < self.original.size:
             texts.append(f"{len(shown):,} of {self.original.size:,} numbers")
+        texts += [REPEATED] * (len(shown) < int((at >= 0).sum()))
         texts += match.fixed
         if self.original.ndim != len(self.shape):
             texts.append("in another shape")

@@ -134,6 +134,7 @@ def test_intervals_of_ratios_of_counts_are_never_empty(a, b, monkeypatch):
         derived.Tail(law),
         True,
         (pd.RangeIndex(times), pd.Index(["a", "b"])),
+        np.arange(2 * times).reshape(times, 2),
     )
     monkeypatch.setattr(derived._Independent, "of", lambda _: numbers)
     result = derived.ratio(pd.Series([1.0]), "a", "b", level)
@@ -160,6 +161,42 @@ def test_sums_and_groups():
     several = protected().dp.sum(["x", "y"], epsilon=100, rng=2)
     error = several.dp.interval()["standard_error"]
     assert several.dp.difference("x", "y")["standard_error"].item() == pytest.approx(math.hypot(*error))
+
+
+def test_repeated_numbers_have_the_same_noise():
+    """The error of k times a number is k times that of the number; other numbers add their variances."""
+    series, two = counts(), table()
+    error = series.dp.interval()["standard_error"].iloc[0]
+    repeated = series.loc[["a", "b", "a", "a"]]
+    total = repeated.dp.total().loc["total"]
+    assert total["estimate"] == repeated.sum()
+    assert total["standard_error"] == pytest.approx(error * math.sqrt(3**2 + 1))
+    single, nine = (series.loc[["a"] * times].dp.total().iloc[0] for times in (1, 9))
+    assert nine["upper"] - nine["estimate"] >= 9 * (single["upper"] - single["estimate"] - 1)
+    rows, columns = two.loc[["a", "a", "b"]], two[["yes", "yes", "no"]]
+    error = two.dp.interval()["standard_error"].iloc[0, 0]
+    for called in (rows.dp.total("index"), columns.dp.total("columns")):
+        assert called["standard_error"].to_numpy() == pytest.approx(error * math.sqrt(5))
+    assert rows.dp.total("columns")["standard_error"].to_numpy() == pytest.approx(error * math.sqrt(2))
+    assert columns.dp.total("index")["standard_error"].to_numpy() == pytest.approx(error * 2)
+    stacked = pd.concat([series, series], keys=["p", "q"])
+    assert stacked.dp.total()["standard_error"].item() == pytest.approx(
+        2 * series.dp.total()["standard_error"].item()
+    )
+    assert stacked.dp.difference(("p", "a"), ("q", "b"))["standard_error"].item() > 0
+    for call in (stacked.dp.difference, stacked.dp.ratio):
+        with pytest.raises(ParameterError, match="different released numbers"):
+            call(("p", "a"), ("q", "a"))
+
+
+def test_saved_parts_with_repeated_numbers_have_no_total(tmp_path):
+    part = counts().loc[["a", "a", "b"]]
+    assert "numbers repeated" in part.dp.changes
+    part.dp.save(tmp_path / "part.json")
+    again = pdprivacy.read_release(tmp_path / "part.json")
+    for saved in (again, again.dp.relabel({"a": "c"})):
+        with pytest.raises(MetadataError, match="repeats some of the released numbers"):
+            saved.dp.total()
 
 
 def of_unit(unit):
