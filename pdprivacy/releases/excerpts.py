@@ -38,6 +38,7 @@ ROUNDED = "rounded, by which the margins of error are wider"
 RELABELLED = "labels changed"
 REPEATED = "numbers repeated"
 SAME = "the same numbers in another form"
+LEFT_OUT = "Small counts were left out, and the estimate is made of all counts."
 NOT_RELEASED = "The numbers are not those that were released, so their errors are not known"
 TAKE = "take released.dp.interval() of the release before changing it; released.dp.changes says what differs."
 NAME = 'released.dp.relabel({"a": "b"}) of the release itself, then sort and select.'
@@ -186,12 +187,14 @@ def censor(released: Released, below: float) -> Released:
 
     ``below``: a public number; noisy counts below it are left out. A table becomes a Series by column and
     row. The counts that are left keep their errors, and the metadata say that small ones were left out.
+    Nothing in the metadata depends on the counts that were left out, so ``dr_ha``, ``effective_rows`` and the
+    fingerprint of the whole release leave them, too; `verify` is False, as of any part of a release.
 
     This costs nothing, and protects nobody: the noise does. It keeps readers from numbers that are mostly
     noise.
 
-    Raises MetadataError for anything but counts, for a table with margins, from which left-out counts could
-    be computed, and where no count is left.
+    Raises MetadataError for anything but counts, for counts with margins or a constraint on several of them,
+    from which left-out counts could be computed, and where no count is left.
 
     >>> import pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("area", "category", categories=("a", "b", "c")),))
@@ -208,6 +211,11 @@ def censor(released: Released, below: float) -> Released:
             f"'censor' is for counts without margins, not for a released {facts.statistic!r}.",
             "release the counts without margins=True and normalize=.",
         )
+    if facts.constraint not in (None, "nonnegative"):
+        raise MetadataError(
+            "'censor' is for counts that do not depend on each other: a constraint shows what was left out.",
+            "release the counts without constraint=.",
+        )
     plain: Any = pd.DataFrame(settled).unstack() if settled.ndim == 2 else pd.Series(settled)
     plain.attrs = settled.attrs
     left = plain[plain >= least]
@@ -218,7 +226,13 @@ def censor(released: Released, below: float) -> Released:
     part = as_release(left)
     assert part is not None
     note = _part(read(part), settled.size, [f"counts below {least:g} are left out"])
-    metadata.attach(part, {**part.attrs[KEY], "part": note})
+    # what is made of all counts would show those that were left out
+    note["of"] = metadata.fingerprint(part)
+    risk = facts.dr_ha
+    if risk is not None:
+        public = {name: risk[name] for name in ("measure", "source") if name in risk}
+        risk = {**public, "by_cells": None, "by_records": None, "reason": LEFT_OUT}
+    metadata.attach(part, {**part.attrs[KEY], "part": note, "dr_ha": risk, "effective_rows": None})
     return part
 
 

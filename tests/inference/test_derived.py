@@ -282,6 +282,54 @@ def test_small_counts_leave_the_release_and_its_metadata():
     assert series.dp.censor(0).to_dict() == series.to_dict()
 
 
+CENSORED = {
+    "value_counts": lambda dp, **words: dp.value_counts("area", **words),
+    "in the order of labels": lambda dp, **words: dp.value_counts("area", sort=False, **words),
+    "crosstab": lambda dp, **words: dp.crosstab("area", "ill", **words),
+    "part": lambda dp, **words: dp.crosstab("area", "ill", **words).loc[["d", "a", "c"]],
+    "relabelled": lambda dp, **words: dp.value_counts("area", **words).dp.relabel({"d": "D"}),
+    "weights": lambda dp, **words: dp.value_counts("area", weights="y", **words),
+    "clamp": lambda dp, **words: dp.crosstab("area", "ill", bounding="clamp", **words),
+    "nonnegative": lambda dp, **words: dp.value_counts("area", constraint="nonnegative", **words),
+}
+
+
+@pytest.mark.parametrize("case", CENSORED)
+def test_censored_releases_do_not_depend_on_what_was_left_out(case):
+    """Two releases with the same noise that differ in left-out counts alone are the same when censored."""
+    domain = Domain(
+        (
+            Column("area", "category", categories=("a", "b", "c", "d")),
+            Column("ill", "category", categories=("no", "yes"), role="sensitive"),
+            Column("y", "float", lower=0, upper=2),
+        )
+    )
+    whole, left = [], []
+    for few in (2, 9):
+        rows = pd.DataFrame({"area": ["a"] * 500 + ["c"] * 300 + ["d"] * few, "y": 1.0})
+        rows["ill"] = ["no", "yes"] * (len(rows) // 2) + ["yes"] * (len(rows) % 2)
+        private = pdprivacy.protect(rows, domain, epsilon=10)
+        release = CENSORED[case](private.dp, epsilon=5, rng=3)
+        whole.append(release.to_numpy().ravel().tolist())
+        left.append(release.dp.censor(60))
+        del left[-1].attrs["dp"]["budget"]["charge_id"]  # of the time of the charge
+    assert whole[0] != whole[1]
+    assert left[0].attrs == left[1].attrs
+    pd.testing.assert_series_equal(left[0], left[1])
+    facts = left[0].dp.metadata
+    assert not left[0].dp.verify()
+    assert facts.dr_ha is None or (facts.dr_ha["by_records"] is None and "left out" in facts.dr_ha["reason"])
+    assert len(left[0].dp.interval()) == len(left[0])
+
+
+@pytest.mark.parametrize("constraint", ["hierarchy", "simplex", "rescale", "all_but_one"])
+def test_counts_that_depend_on_each_other_are_not_censored(constraint):
+    with pytest.raises(MetadataError, match="depend on each other"):
+        protected(neighbors="replace_one").dp.value_counts(
+            "area", constraint=constraint, epsilon=1
+        ).dp.censor(10)
+
+
 def test_censored_releases_can_be_saved(tmp_path):
     left = counts(epsilon=50).dp.censor(10)
     left.dp.save(tmp_path / "counts.json")
