@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from pdprivacy.checks import finite
 from pdprivacy.core.rows.reader import PASSED_OVER
 from pdprivacy.errors import QueryError, kind
 
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _VARIABLE = re.compile(PASSED_OVER + r"|@(?P<variable>[^\W\d]\w*(?P<rest>\.\w+|\[|\()?)", re.DOTALL)
 _DATES = (datetime.date, datetime.datetime)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,14 @@ def test_variables_are_the_callers():
     assert steps(private.assign(z="age * @factor"))[0] == "assign(z='age * (-1.5)')"
     assert private.assign(z="age ** 2 + @factor ** 2").dp.domain["z"].lower == factor**2
     assert private.assign(z=lambda f: "age if town == @town else @factor").dp.domain["z"].lower == factor
+
+
+@pytest.mark.parametrize("file", ["pdprivacy_study.py", "pdprivacy.py", "pdprivacy_study/run.py", "study.py"])
+def test_files_beside_the_package_are_callers(file):
+    path, names = Path(pdprivacy.__file__).parent.parent / file, {}
+    text = "def adults(private):\n    least = 7\n    return private.query('age > @least')"
+    exec(compile(text, str(path), "exec"), names)
+    assert steps(names["adults"](protected())) == ["query('age > 7')"]
 
 
 def test_a_sign_inside_texts_and_names_is_no_variable():
