@@ -493,7 +493,9 @@ class ProtectedFrame(Opaque):
         try:
             names = pd.DataFrame(columns=self.columns).filter(like=like, regex=regex, axis=1).columns
         except re.error:
-            names = self.columns[:0]
+            raise ParameterError(
+                f"'regex' must be a regular expression (got {pattern!r}).", EXAMPLES["filter"]
+            ) from None
         if not len(names):
             raise ParameterError("no declared column has such a name.", EXAMPLES["filter"])
         return self.select(list(names))

@@ -112,7 +112,11 @@ class Opaque:
         return unknown(type(self).__name__, name, [*public, *EXAMPLES])
 
     def __format__(self, form: str) -> str:
-        return format(str(self), form)
+        try:
+            return format(str(self), form)
+        except ValueError:  # a format of numbers
+            release = _SAVE.format(self._example_call("mean"))
+            raise self._opaque_error(f"The format {form!r}", release) from None
 
     def __len__(self) -> int:
         raise self._opaque_error("len()", EXAMPLES["count"])

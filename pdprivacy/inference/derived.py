@@ -54,14 +54,16 @@ class _Independent:
                 "This saved part repeats some of the released numbers, and does not say which.",
                 "use the release, or a part of it without repeated labels.",
             )
+        unknown = MetadataError(
+            f"The errors of what is computed from a released {facts.statistic!r} are not known.",
+            f"use {OTHER_NUMBERS}.",
+        )
+        if facts.statistic not in {*COUNTS, "sum"}:  # which may be texts
+            raise unknown
         numbers = ReleasedNumbers.of(settled)
         alone = numbers.have_own_noise and not numbers.dates and facts.constraint is None
-        alone = alone and (facts.statistic in COUNTS or facts.statistic == "sum")
         if not alone or facts.releases != 1 or facts.weights is not None:
-            raise MetadataError(
-                f"The errors of what is computed from a released {facts.statistic!r} are not known.",
-                f"use {OTHER_NUMBERS}.",
-            )
+            raise unknown
         if facts.bounding not in (None, PROJECT):
             raise MetadataError(
                 "The numbers were kept within bounds, so that their noise is not symmetric.",

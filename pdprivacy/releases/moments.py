@@ -424,6 +424,8 @@ def agg(
         select: Callable[..., Release[Any]] = getattr(releases, name)
         return select(protected, labels, epsilon=epsilon, **selection_options(name, split, noise))
     if isinstance(func, list) and func and all(isinstance(name, str) and name in RANKS for name in func):
+        if len(set(func)) < len(func):
+            raise ParameterError("'func' has a statistic twice.")
         quantiles = [RANKS[name] for name in func]
         options = selection_options("quantile", split, noise)
         ranked: Release[Any] = releases.quantile(protected, columns, quantiles, epsilon=epsilon, **options)

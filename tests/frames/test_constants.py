@@ -83,6 +83,17 @@ def test_a_column_and_a_frame_are_formatted_as_their_text(private):
     column = private["hours"] + 1
     assert f"{column:>20}" == str(column).rjust(20)
     assert f"{private}" == f"{private:}" == str(private)
+    for opaque in (private, column):
+        for form in (".2f", "d", "%"):
+            with pytest.raises(PrivacyError, match=r"dp\.\w+\(.*epsilon"):
+                format(opaque, form)
+
+
+def test_a_pattern_that_is_not_valid_is_refused_as_such(private):
+    with pytest.raises(ParameterError, match=r"'regex' must be a regular expression \(got '\('\)"):
+        private.filter(regex="(")
+    with pytest.raises(ParameterError, match="no declared column has such a name"):
+        private.filter(regex="^nothing$")
 
 
 # ------------------------------------------------------------------ long lists

@@ -243,6 +243,17 @@ def test_other_numbers_are_refused(release):
             call(released.dp)
 
 
+@pytest.mark.parametrize("words", [{}, {"counts": True}])
+def test_labels_that_were_found_have_no_total(words):
+    domain = Domain((Column("name", "category", private_labels=True),))
+    private = pdprivacy.protect(pd.DataFrame({"name": ["x", "y"] * 300}), domain, epsilon=10, delta=0.5)
+    labels = private.dp.find_labels("name", epsilon=5, delta=1e-6, rng=1, **words)
+    assert len(labels) == 2
+    for call in (lambda dp: dp.total(), lambda dp: dp.difference(0, 1), lambda dp: dp.ratio("x", "y")):
+        with pytest.raises(MetadataError, match="'find_labels' are not known"):
+            call(labels.dp)
+
+
 def test_wrong_arguments_and_changed_numbers():
     series = counts()
     for call in (

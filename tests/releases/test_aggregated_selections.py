@@ -66,7 +66,7 @@ def test_a_list_of_ranks_is_one_release_of_quantiles(names):
     assert private.dp.budget.spent == other.dp.budget.spent
     assert made.dp.verify()
     assert made.loc[names[::-1]].dp.changes == ("" if len(names) == 1 else "in another order")
-    with pytest.raises(ParameterError, match="repeat"):
+    with pytest.raises(ParameterError, match="'func' has a statistic twice"):
         private.dp.agg(["min", "min"], "age", **COST)
 
 

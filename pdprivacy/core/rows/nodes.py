@@ -68,10 +68,21 @@ def mapped(node: Node, renewed: Column, function: Callable[[NDArray[Any]], NDArr
 
 
 def cast(node: Node, target: Literal["integer", "float"]) -> Node:
-    """Return truth values as numbers, or whole numbers as floats; bounds and bins stay."""
+    """Return truth values as numbers, or whole numbers as floats; bounds and bins stay if floats hold them.
+
+    >>> cast(Node.of(Column("id", "integer", lower=0, upper=2**53 + 1)), "float").column.bounds("mean")
+    (0.0, 9007199254740992.0)
+    """
     convert, dtype = (float, np.float64) if target == "float" else (int, np.int64)
-    labels = None if node.column.categories is None else tuple(map(convert, node.column.categories))
-    renewed = replace(node.column, kind=target, categories=labels)
+    column = node.column
+    labels = None if column.categories is None else tuple(dict.fromkeys(map(convert, column.categories)))
+
+    def kept(end: Any) -> Any:
+        return end if end is None or end == convert(end) else convert(end)
+
+    bins = None if column.bins is None else tuple(dict.fromkeys(map(kept, column.bins)))
+    ends = {"lower": kept(column.lower), "upper": kept(column.upper)}
+    renewed = replace(column, kind=target, categories=labels, bins=bins, **ends)
     return mapped(node, renewed, lambda array: array.astype(dtype))
 
 

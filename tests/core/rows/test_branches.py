@@ -145,6 +145,20 @@ def test_kinds_of_results():
         assert transform.assign(Domain((order,)), {"new": text}).domain["new"].ordered is ordered
 
 
+@pytest.mark.parametrize("number", [2**53 - 1, 2**53 + 1, 2**60 + 1, 2**63 - 1, -(2**53) - 1])
+def test_whole_numbers_beside_fractions_become_the_nearest_floats(number):
+    """Also where no float is the number; the bounds are those of the floats."""
+    low, high = min(0, number), max(0, number)
+    wide = Column("wide", "integer", lower=low, upper=high, public_bounds=True)
+    domain = Domain((wide, Column("f", "float", lower=0, upper=1), Column("u", "boolean")))
+    frame = pd.DataFrame({"wide": [number, 0], "f": 0.5, "u": [True, False]})
+    private = pdprivacy.protect(frame, domain, epsilon=10**9)
+    for text in (f"{number} if u else f", "wide if u else f"):
+        renewed = private.assign(r=text)
+        assert renewed.dp.domain["r"].bounds("mean") == (float(low), max(1.0, float(high)))
+        assert renewed.dp.sum("r", epsilon=10**8, rng=1).item() == pytest.approx(float(number), rel=1e-6)
+
+
 def test_bins_stay_with_their_column():
     age = Column("age", "integer", lower=0, upper=90, bins=(0, 18, 65, 90))
     for text, bins in [
