@@ -11,6 +11,7 @@ maximized over a confidence set for the nuisance parameter", for the means in a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,12 @@ MOST_STEPS = 60
 CLOSE = 1e-7
 """The precision of an end of an interval, relative to its distance from the number."""
 
+
+NEAR, FEW, CAUTION = (0.8, 0.95), (2, 3, 4, 6, 8), 1.0001
+"""Levels at which a sum of a few noises may be wider, their numbers, and a factor for all other numbers."""
+
+CELLS, CELL = 1500, 0.01
+"""The grid for sums of a few noises: cells on either side, and their width in standard deviations."""
 
 NO_NOISE = 1e-20
 """The standard deviation below which noise on the integers counts as 0."""
@@ -125,9 +132,29 @@ def _std(law: Distribution) -> float:
 
 @lru_cache(maxsize=256)
 def _factor(order: float, level: float) -> float:
-    """Return the half width per standard deviation: the larger of those for one noise and for very many."""
+    """Return the half width per standard deviation: the largest of those for one noise, a few and very many.
+
+    Those of a few are the largest only near the level at which those of one and of very many are the same.
+    """
     single, normal = GeneralizedNormal.of(order, 1.0), GeneralizedNormal.gaussian(1.0)
-    return max(single.central(level) / single.std, normal.central(level))
+    least = max(single.central(level) / single.std, normal.central(level))
+    if order == 2 or not NEAR[0] < level < NEAR[1]:
+        return least
+    return max(least, *(CAUTION * _of_few(order, level, terms) for terms in FEW))
+
+
+def _of_few(order: float, level: float, terms: int) -> float:
+    """Return the half width per standard deviation for equal noises, from their distribution on a grid."""
+    law, cells = GeneralizedNormal.of(order, 1.0), np.arange(-CELLS, CELLS + 1)
+    edges = np.append(cells - 0.5, CELLS + 0.5) * (CELL * law.std)
+    masses = np.diff(law.cdf(edges))
+    # the convolution by its transform; the grid holds sums of all sizes but improbable ones
+    size = 2 * CELLS * terms + 1
+    sums = np.fft.irfft(np.fft.rfft(masses, size) ** terms, size)
+    middle = CELLS * terms
+    within = 2 * np.cumsum(sums[middle:]) - sums[middle]
+    ends = (np.arange(len(within)) + 0.5) * CELL
+    return float(np.interp(level, within, ends)) / math.sqrt(terms)
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import pdprivacy
 from pdprivacy.core.distributions import GeneralizedNormal
@@ -209,3 +210,27 @@ def test_intervals_end_at_public_limits_on_every_engine(engine, statistic, reque
     )
     pd.testing.assert_frame_equal(actual, expected)
     assert low <= actual["lower"].to_numpy().min() <= actual["upper"].to_numpy().max() <= high
+
+
+@pytest.mark.parametrize("level", [0.83, 0.865, 0.88, 0.9, 0.907, 0.9075, 0.912, 0.94])
+@pytest.mark.parametrize("order", [1, 1.05, 1.5, 2, 2.5, 4, 20])
+def test_sums_of_two_noises_miss_at_most_as_often_as_stated(order, level):
+    """By the integral of the density times the tail of the other term, with equal and other weights."""
+    law = stats.gennorm(order)
+    points = np.linspace(-1, 1, 40_001) * law.ppf(1 - 1e-9)
+    density = law.pdf(points) * (points[1] - points[0])
+    for weight in (1.0, 0.97, 0.7):
+        half = float(Tail(GeneralizedNormal.of(order, 1.0)).half(level, law.std() * np.array([1.0, weight])))
+
+        def missed(size, weight=weight):
+            return float((density * (2 * law.sf((size - points) / weight))).sum())
+
+        assert missed(half) <= 1 - level + 2e-7
+        assert missed(0.9 * half) > 1 - level
+
+
+def test_a_sum_of_two_laplace_noises_misses_by_its_closed_form():
+    """The sum of two exceeds s with probability (1 + s / 2) exp(-s)."""
+    for level in np.linspace(0.905, 0.91, 11).tolist():
+        size = float(Tail(GeneralizedNormal.of(1, 1.0)).half(level, np.full(2, math.sqrt(2))))
+        assert (1 + size / 2) * math.exp(-size) <= 1 - level
