@@ -7,6 +7,7 @@ it misses the ratio of the exact numbers is at most 1 - level.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ class _Independent:
     """Released numbers with independent noise of one law, and the standard deviation of each.
 
     ``at``: the place of each number in the release; numbers that an excerpt repeats have the same noise.
+    ``rounding``: how far each number may lie from the released one, where an excerpt was rounded.
     """
 
     values: Floats
@@ -38,6 +40,7 @@ class _Independent:
     are_counts: bool
     labels: tuple[pd.Index[Any], ...]
     at: Integers
+    rounding: Floats
 
     @classmethod
     def of(cls, released: Released) -> _Independent:
@@ -45,10 +48,12 @@ class _Independent:
 
         Raises MetadataError for numbers whose noise is not independent or not known.
         """
-        whole = as_released(released)
-        part = excerpts.excerpt(released) if whole is None else None
-        settled, facts = (whole, read(whole)) if part is None else (part.settled, part.facts)
-        assert settled is not None
+        whole, places = as_released(released), None
+        if whole is None:
+            part = excerpts.excerpt(released)
+            settled, facts, places = part.settled, part.facts, part.match.at
+        else:
+            settled, facts = whole, read(whole)
         if facts.part is not None and excerpts.REPEATED in facts.part["changes"]:
             raise MetadataError(
                 "This saved part repeats some of the released numbers, and does not say which.",
@@ -75,9 +80,10 @@ class _Independent:
             raise MetadataError("The law of the noise is not known.", f"use {OTHER_NUMBERS}.")
         # in units of the scale, because a small scale counts as no noise
         tail = Tail(numbers.law(least).standard[0])
-        at = np.arange(values.size) if part is None else part.match.at
-        are_counts = facts.statistic in COUNTS
-        return cls(values, std, tail, are_counts, tuple(settled.axes), at.reshape(values.shape))
+        at = (np.arange(values.size) if places is None else places).reshape(values.shape)
+        rounded = excerpts.ROUNDED in (read(settled).part or {"changes": ()})["changes"]
+        rounding = numbers.rounding if rounded else np.zeros(values.shape)
+        return cls(values, std, tail, facts.statistic in COUNTS, tuple(settled.axes), at, rounding)
 
     def of_labels(self, labels: Sequence[Any], argument: str) -> tuple[int, Integers]:
         """Return the axis that has these labels, and their positions; columns come first."""
@@ -91,16 +97,17 @@ class _Independent:
             "released.index and released.columns show its labels.",
         )
 
-    def pair(self, first: Hashable, second: Hashable) -> tuple[Floats, Floats, pd.Index[Any]]:
-        """Return the numbers of two labels and their deviations, along the last axis, and their labels."""
+    def pair(self, first: Hashable, second: Hashable) -> tuple[Floats, Floats, Floats, pd.Index[Any]]:
+        """Return numbers, deviations and rounding of two labels, along the last axis, and other labels."""
         axis, positions = self.of_labels([first, second], "'first' and 'second'")
-        values, std, at = (
-            np.moveaxis(each, axis, -1)[..., positions] for each in (self.values, self.std, self.at)
-        )
+        at = np.moveaxis(self.at, axis, -1)[..., positions]
         if positions[0] == positions[1] or (at[..., 0] == at[..., 1]).any():
             raise ParameterError("'first' and 'second' must be labels of different released numbers.")
-        others = self.labels[1 - axis] if self.values.ndim == 2 else None
-        return values.reshape(-1, 2), std.reshape(-1, 2), others if others is not None else pd.Index([0])
+        values, std, rounding = (
+            np.moveaxis(each, axis, -1)[..., positions].reshape(-1, 2)
+            for each in (self.values, self.std, self.rounding)
+        )
+        return values, std, rounding, self.labels[1 - axis] if self.values.ndim == 2 else pd.Index([0])
 
 
 def _of_equal_noise(std: Floats, at: Integers) -> Floats:
@@ -149,18 +156,19 @@ def total(released: Released, axis: int | str | None = None, level: float = 0.95
     numbers = _Independent.of(released)
     named = {0: "index", 1: "columns"}.get(axis, axis) if type(axis) is int else axis
     one_of(named, "axis", (None, "index", "columns"), "axis=0 or axis=1")
-    values, std, at = np.atleast_1d(numbers.values), numbers.std, numbers.at
     index = pd.Index(["total"])
+    values, std, at, rounding = np.atleast_1d(numbers.values), numbers.std, numbers.at, numbers.rounding
     if named is None or values.ndim == 1:
         if named == "columns":
             raise ParameterError("A Series has no columns to sum over.", "released.dp.total().")
-        values, std, at = (each.ravel()[np.newaxis] for each in (values, std, at))
+        values, std, rounding = (each.ravel()[np.newaxis] for each in (values, std, rounding))
+        at = at.ravel()[np.newaxis]
     elif named == "index":
-        values, std, at, index = values.T, std.T, at.T, numbers.labels[1]
+        values, std, at, rounding, index = values.T, std.T, at.T, rounding.T, numbers.labels[1]
     else:
         index = numbers.labels[0]
     std = _of_equal_noise(std, at)
-    half = numbers.tail.half(proportion(level, "level"), std)
+    half = numbers.tail.half(proportion(level, "level"), std) + rounding.sum(axis=-1)
     sums = values.sum(axis=-1)
     return _table(sums, np.sqrt((std**2).sum(axis=-1)), sums - half, sums + half, index)
 
@@ -181,8 +189,8 @@ def difference(released: Released, first: Hashable, second: Hashable, level: flo
     b - a       1.0             0.0    1.0    1.0
     """
     numbers = _Independent.of(released)
-    values, std, index = numbers.pair(first, second)
-    half = numbers.tail.half(proportion(level, "level"), std)
+    values, std, rounding, index = numbers.pair(first, second)
+    half = numbers.tail.half(proportion(level, "level"), std) + rounding.sum(axis=-1)
     apart = values[:, 0] - values[:, 1]
     index = index if numbers.values.ndim == 2 else pd.Index([f"{first} - {second}"])
     return _table(apart, np.sqrt((std**2).sum(axis=-1)), apart - half, apart + half, index)
@@ -205,8 +213,12 @@ def ratio(released: Released, first: Hashable, second: Hashable, level: float = 
     a / b       0.5             0.0    0.5    0.5
     """
     numbers = _Independent.of(released)
-    values, std, index = numbers.pair(first, second)
+    values, std, rounding, index = numbers.pair(first, second)
     half = numbers.tail.half(proportion(level, "level"), std[..., np.newaxis])
+    if (
+        rounding.any()
+    ):  # which adds to the noise: a sum of two sizes is at most the root of twice their squares
+        half = math.sqrt(2) * (half + rounding)
     if numbers.are_counts:  # the interval of a negative count is that around 0
         lower, upper = _fieller(np.maximum(values, 0.0), half)
         hidden, lower = np.isinf(lower) | np.isinf(upper), np.maximum(lower, 0.0)

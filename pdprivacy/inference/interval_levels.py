@@ -165,6 +165,11 @@ class ReleasedNumbers:
         half, stated = of_level(level=level), of_level(level=facts.error["level"])
         return np.where(np.isnan(self.plus_minus), np.nan, half + np.maximum(self.plus_minus - stated, 0.0))
 
+    @property
+    def rounding(self) -> Floats:
+        """Return how far the stated margins of numbers with noise of their own exceed those of the noise."""
+        return np.maximum(self.plus_minus - self._own(self.facts.error["level"]), 0.0)
+
     def _own(self, level: float) -> Floats:
         """Return the quantiles of the noise of numbers with noise of their own."""
         quantiles = np.full(self.values.shape, np.nan)

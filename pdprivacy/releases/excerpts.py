@@ -230,7 +230,7 @@ def censor(released: Released, below: float) -> Released:
     note["of"] = metadata.fingerprint(part)
     risk = facts.dr_ha
     if risk is not None:
-        public = {name: risk[name] for name in ("measure", "source") if name in risk}
+        public: dict[str, Any] = {name: risk[name] for name in ("measure", "source") if name in risk}
         risk = {**public, "by_cells": None, "by_records": None, "reason": LEFT_OUT}
     metadata.attach(part, {**part.attrs[KEY], "part": note, "dr_ha": risk, "effective_rows": None})
     return part

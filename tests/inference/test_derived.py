@@ -135,6 +135,7 @@ def test_intervals_of_ratios_of_counts_are_never_empty(a, b, monkeypatch):
         True,
         (pd.RangeIndex(times), pd.Index(["a", "b"])),
         np.arange(2 * times).reshape(times, 2),
+        np.zeros((times, 2)),
     )
     monkeypatch.setattr(derived._Independent, "of", lambda _: numbers)
     result = derived.ratio(pd.Series([1.0]), "a", "b", level)
@@ -187,6 +188,25 @@ def test_repeated_numbers_have_the_same_noise():
     for call in (stacked.dp.difference, stacked.dp.ratio):
         with pytest.raises(ParameterError, match="different released numbers"):
             call(("p", "a"), ("q", "a"))
+
+
+def test_rounding_widens_intervals(tmp_path):
+    """Without noise to speak of, what was rounded by 5 at most is in the interval, also after saving."""
+    series, two = counts(epsilon=10**5), table(epsilon=10**5)
+    rounded = series.round(-1)
+    rounded.dp.save(tmp_path / "rounded.json")
+    for part in (rounded, pdprivacy.read_release(tmp_path / "rounded.json")):
+        for made, exact in (
+            (part.dp.total(), series.sum()),
+            (part.dp.difference("b", "c"), series["b"] - series["c"]),
+            (part.dp.ratio("b", "a"), series["b"] / series["a"]),
+        ):
+            assert made["lower"].item() <= exact <= made["upper"].item()
+        total = part.dp.total().loc["total"]
+        assert total["upper"] - total["estimate"] == pytest.approx(4 * 5)
+    by_row = two.round(-1).dp.total("columns")
+    assert by_row["lower"].le(two.sum(axis=1)).all()
+    assert by_row["upper"].ge(two.sum(axis=1)).all()
 
 
 def test_saved_parts_with_repeated_numbers_have_no_total(tmp_path):
