@@ -129,9 +129,8 @@ class Metadata:
     original : the released labels and numbers as one text, by which numbers that were sorted, selected or
         reshaped are matched: JSON, compressed where it is long; None where a label has no text.
     found : what `ProtectedFrame.use` declares of a release: its ``kind``, "bounds", and details; or None.
-    part : of a part that was saved or relabelled: ``of``, the fingerprint of the release, or of what was left
-        of it by `censor`; ``numbers``, how many the release has; and ``changes``, texts. None of a whole
-        release.
+    part : of a part that was saved or relabelled: ``of``, the release's fingerprint (censored: its own one);
+        ``numbers``, how many the release has; and ``changes``, texts. None of a whole release.
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
