@@ -53,6 +53,9 @@ HUNDREDTH = Fraction(1, 100)
 
 MOST_GROUPS = 10_000
 
+RISK_OF_GROUPS = "The budgets of the groups show the risks of their releases."
+"""Why the budget of the whole does not know the risk of what the groups release."""
+
 
 @noting_charges()
 def partition(
@@ -114,7 +117,8 @@ def partition(
 
     price, entry = charge(protected, total, price_of, label, release_id)
     groups = divided(protected, columns[0], lambda: Budget.with_total(price.cost, of_group=True))
-    protected.budget.answered(entry.number)
+    sensitive = any(column.role == "sensitive" for column in protected.domain.columns)
+    protected.budget.answered(entry.number, RISK_OF_GROUPS if sensitive else None)
     return {label: ProtectedFrame(group) for label, group in groups.items()}
 
 

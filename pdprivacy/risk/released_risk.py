@@ -43,6 +43,9 @@ LITTLE_WORK, WORK_BY_CELL = 6 * 10**7, 200
 DECIDED = "A condition on a sensitive column chose the records, and the table does not count all others."
 """Why a count of such records has no estimate."""
 
+MIXED = "A column is made of a sensitive column and of others, so its counts do not show what is learned."
+"""Why counts by such a column alone have no estimate."""
+
 SHARES = "Shares do not show how many records have each label."
 """Why a share of the records with a label has no estimate."""
 
@@ -107,10 +110,14 @@ class CountRisk:
         condition that the records meet.
         """
         roles = {*(column.role for column in columns), *facts.decided_by.values()}
-        if "sensitive" not in roles or len(roles) == 1:
+        mixed = facts.mixed & {*(column.name for column in columns), *facts.decided_by}
+        left_out = bool(roles) and "sensitive" not in roles and bool(facts.without_nulls)
+        if not left_out and ("sensitive" not in roles or (len(roles) == 1 and not mixed)):
             return None
-        if "sensitive" in facts.decided_by.values():
+        if left_out or "sensitive" in facts.decided_by.values():
             reason = DECIDED
+        elif len(roles) == 1:
+            reason = MIXED
         if reason:
             return cls(facts, call, tuple(columns), (), statistic, (), 0, reason)
         sizes = [column.cells(call.statistic) for column in columns]

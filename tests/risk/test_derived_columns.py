@@ -188,3 +188,48 @@ def test_a_report_gives_the_reason(private):
     weighted = private.dp.value_counts(["region", "debt"], epsilon=1, weights="w")
     page = pdprivacy.report({"incomes": weighted})
     assert "The risk of “incomes” is not known. Sums of weights" in str(getattr(page, "html", page))
+
+
+MIXED = pdprivacy.Domain(
+    (
+        pdprivacy.Column("a", "category", categories=("x", "y"), role="quasi_identifier"),
+        pdprivacy.Column("s", "category", categories=("i", "w"), role="sensitive"),
+        pdprivacy.Column("n", "category", True, categories=("i", "w"), role="sensitive"),
+    )
+)
+
+
+def mixed_frame():
+    frame = pd.DataFrame({"a": ["x", "y"] * 50, "s": ["i", "w"] * 50, "n": ["i", None] * 50})
+    return pdprivacy.protect(frame, MIXED, epsilon=1000)
+
+
+COUNTS_OF_MIXED = {
+    "value_counts": lambda private: private.dp.value_counts("z", epsilon=1),
+    "of a copy": lambda private: private.assign(y="not z").drop(columns="z").dp.value_counts("y", epsilon=1),
+    "renamed": lambda private: private.rename(columns={"z": "y"}).dp.value_counts("y", epsilon=1),
+    "size": lambda private: private.dp.groupby("z").size(epsilon=1),
+    "a condition": lambda private: private.query("z").dp.count(epsilon=1),
+    "proportion": lambda private: private.dp.proportion("z", True, epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS_OF_MIXED)
+def test_counts_by_a_column_of_a_sensitive_one_and_another_have_a_reason(name):
+    private = mixed_frame().assign(z="(a == 'x') & (s == 'i')")
+    assert COUNTS_OF_MIXED[name](private).dp.metadata.dr_ha["reason"]
+    alone = mixed_frame().assign(z="s == 'i'")  # of the sensitive column alone, no other column tells anything
+    assert alone.dp.value_counts("z", epsilon=1).dp.metadata.dr_ha is None
+
+
+def test_counts_without_the_nulls_of_a_sensitive_column_have_a_reason_or_a_risk():
+    private = mixed_frame().dropna("n")
+    assert private.dp.value_counts("a", epsilon=1).dp.metadata.dr_ha["reason"]
+    assert private.dp.crosstab("a", "s", epsilon=1).dp.metadata.dr_ha["by_records"] > 0.5
+    assert mixed_frame().dp.value_counts("a", epsilon=1).dp.metadata.dr_ha is None
+
+
+def test_the_budget_of_the_whole_says_where_the_risks_of_groups_are():
+    private = mixed_frame()
+    private.dp.partition("a", epsilon=5)
+    assert "budgets of the groups" in str(private.dp.budget)

@@ -31,7 +31,8 @@ class Step:
     ``stability``: how many records of the result one unit more, less or replaced can touch; None where the
     records are a secret part, which `law` says. ``condition``: what the records left meet. ``made``: the
     columns whose cells are new or replaced. ``decided_by``: the name and the role of each column that the
-    condition reads.
+    condition reads. ``mixed``: the new columns that are made of a sensitive column and of another one.
+    ``without_nulls``: the sensitive columns whose nulls, as they were declared, were left out.
     """
 
     text: str
@@ -40,6 +41,8 @@ class Step:
     law: str | None = None
     made: frozenset[Hashable] = frozenset()
     decided_by: tuple[tuple[Hashable, Role | None], ...] = ()
+    mixed: frozenset[Hashable] = frozenset()
+    without_nulls: frozenset[Hashable] = frozenset()
 
 
 _IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
@@ -171,6 +174,19 @@ class Facts:
         """The role of each column that decided which records these are; sensitive if it ever was."""
         pairs = [pair for step in self.lineage for pair in step.decided_by]
         return dict(sorted(pairs, key=lambda pair: pair[1] == "sensitive"))
+
+    @cached_property
+    def mixed(self) -> frozenset[Hashable]:
+        """The columns that are made of a sensitive column and of another one."""
+        mixed = frozenset[Hashable]()
+        for step in self.lineage:
+            mixed = (mixed - step.made) | step.mixed
+        return mixed
+
+    @cached_property
+    def without_nulls(self) -> frozenset[Hashable]:
+        """The sensitive columns whose declared nulls were left out."""
+        return frozenset[Hashable]().union(*(step.without_nulls for step in self.lineage))
 
     @cached_property
     def steps(self) -> tuple[str, ...]:

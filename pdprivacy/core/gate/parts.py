@@ -6,7 +6,7 @@ changed here, and sealed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -63,6 +63,12 @@ def _facts_after(facts: Facts, transform: Transform, condition: str | None = Non
         condition=condition,
         made=frozenset(transform.columns),
         decided_by=_deciding(facts, transform, condition),
+        mixed=frozenset(_mixed(facts, transform)),
+        without_nulls=frozenset(
+            name
+            for name in (transform.reads if transform.keep is not None and condition is None else ())
+            if facts.domain[name].role == "sensitive"
+        ),
     )
     return replace(facts, domain=transform.domain, scope=scope, lineage=(*facts.lineage, step))
 
@@ -79,6 +85,17 @@ def _deciding(
     made = frozenset[Hashable]().union(*(step.made for step in facts.lineage))
     names = [name for name in transform.reads if condition is not None or name in made]
     return tuple([(name, facts.domain[name].role) for name in names])
+
+
+def _mixed(facts: Facts, transform: Transform) -> Iterator[Hashable]:
+    """Yield the new columns that are made of a sensitive column and of another one, or of such a column."""
+    mixed = set(facts.mixed)
+    for name in transform.columns:
+        sources = transform.sources.get(name, transform.reads)
+        roles = {facts.domain[source].role for source in sources if source in facts.domain}
+        if mixed & {*sources} or ("sensitive" in roles and len(roles) > 1):
+            mixed.add(name)
+            yield name
 
 
 def _with(facts: Facts, records: Records) -> Facts:
