@@ -361,7 +361,7 @@ def test_names_are_those_of_pandas(name):
     assert callable(getattr(pd.DataFrame, name))
 
 
-@pytest.mark.parametrize("name", ["drop_duplicates", "nlargest", "drop_outliers", "merge", "loc", "apply"])
+@pytest.mark.parametrize("name", ["drop_duplicates", "nlargest", "drop_outliers", "loc", "apply"])
 def test_steps_that_look_at_other_records_are_refused_with_a_way_out(survey, schema, name):
     private = survey.dp.protect(schema, epsilon=1)
     with pytest.raises(UnstableStepError, match=r"is not offered: .*\nHint: "):

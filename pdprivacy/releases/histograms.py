@@ -43,7 +43,7 @@ from pdprivacy.releases.tables import (
     possible_shares,
     whole_counts,
 )
-from pdprivacy.risk.released_risk import CountRisk
+from pdprivacy.risk.released_risk import DECIDED, CountRisk
 from pdprivacy.types import Labels
 
 MOST_BINS = 10**6
@@ -163,8 +163,10 @@ def labels_counted(
     """Return the release of the records per declared label, in each group where the call has keys."""
     for name, option in (("normalize", normalize), ("sort", sort), ("dropna", dropna)):
         flag(option, name)
-    chosen, scope = call.columns, protected.scope
+    chosen, scope, reason = call.columns, protected.scope, ""
     if dropna and any(column.nullable for column in chosen):
+        decided = {column.name for column in chosen if column.nullable and column.role == "sensitive"}
+        reason = DECIDED if decided & protected.made else ""
         # as if no null was declared, which leaves out records with nulls
         chosen, scope = tuple(replace(column, nullable=False) for column in chosen), scope.of_subset()
     columns = (*call.by, *chosen)
@@ -181,7 +183,7 @@ def labels_counted(
             return possible_shares(shape(result), call)
         return possible_shares(shape(result.reshaped((groups, -1))).arranged(np.ravel), call)
 
-    risk_of = CountRisk.of(protected, call, columns, statistic)
+    risk_of = CountRisk.of(protected, call, columns, statistic, reason=reason)
     return release_of(protected, call, statistic, labels, numbers, risk=risk_of)
 
 

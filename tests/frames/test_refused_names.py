@@ -58,7 +58,7 @@ def test_a_name_of_dp_is_found_there(private, name):
     exec(caught.value.hint, {"private": private})
 
 
-@pytest.mark.parametrize("name", ["sort_values", "merge", "apply"])
+@pytest.mark.parametrize("name", ["sort_values", "join", "apply"])
 def test_a_step_that_looks_at_other_records_says_so(private, name):
     with pytest.raises(UnstableStepError):
         getattr(private, name)

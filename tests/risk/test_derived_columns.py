@@ -218,7 +218,9 @@ COUNTS_OF_MIXED = {
 def test_counts_by_a_column_of_a_sensitive_one_and_another_have_a_reason(name):
     private = mixed_frame().assign(z="(a == 'x') & (s == 'i')")
     assert COUNTS_OF_MIXED[name](private).dp.metadata.dr_ha["reason"]
-    alone = mixed_frame().assign(z="s == 'i'")  # of the sensitive column alone, no other column tells anything
+    alone = mixed_frame().assign(
+        z="s == 'i'"
+    )  # of the sensitive column alone, no other column tells anything
     assert alone.dp.value_counts("z", epsilon=1).dp.metadata.dr_ha is None
 
 
@@ -233,3 +235,12 @@ def test_the_budget_of_the_whole_says_where_the_risks_of_groups_are():
     private = mixed_frame()
     private.dp.partition("a", epsilon=5)
     assert "budgets of the groups" in str(private.dp.budget)
+
+
+def test_cells_without_the_nulls_that_a_step_made_have_a_reason():
+    private = mixed_frame().assign(z="a if s == 'i' else None")
+    for dropna in (True, False):
+        counts = private.dp.value_counts(["a", "z"], dropna=dropna, epsilon=1)
+        by_group = private.dp.groupby("a").value_counts("z", dropna=dropna, epsilon=1)
+        for released in (counts, by_group):
+            assert ("reason" in released.dp.metadata.dr_ha) == dropna

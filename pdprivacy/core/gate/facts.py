@@ -176,6 +176,11 @@ class Facts:
         return dict(sorted(pairs, key=lambda pair: pair[1] == "sensitive"))
 
     @cached_property
+    def made(self) -> frozenset[Hashable]:
+        """The columns whose cells a row step made."""
+        return frozenset[Hashable]().union(*(step.made for step in self.lineage))
+
+    @cached_property
     def mixed(self) -> frozenset[Hashable]:
         """The columns that are made of a sensitive column and of another one."""
         mixed = frozenset[Hashable]()

@@ -82,8 +82,7 @@ def _deciding(
     """
     if transform.keep is None:
         return ()
-    made = frozenset[Hashable]().union(*(step.made for step in facts.lineage))
-    names = [name for name in transform.reads if condition is not None or name in made]
+    names = [name for name in transform.reads if condition is not None or name in facts.made]
     return tuple([(name, facts.domain[name].role) for name in names])
 
 

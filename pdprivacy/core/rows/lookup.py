@@ -18,6 +18,7 @@ from pdprivacy.core.rows.steps import Transform, call, names, own
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.declaration.intervals import INT64, Interval
 from pdprivacy.errors import DeclarationError, ParameterError, kind
+from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.types import Integers
 
 MOST_ROWS = 10**6
@@ -51,7 +52,7 @@ def merge(domain: Domain, right: Any, how: Any = "inner", on: Any = None) -> Tra
     if not isinstance(right, pd.DataFrame):
         raise ParameterError(
             f"'merge' takes a public table as a pandas DataFrame (got {kind(right)}).",
-            'private.merge(pd.DataFrame({"zip": ["8001"], "town": ["Zurich"]}), on="zip")',
+            EXAMPLES["merge"],
         )
     if len(right) > MOST_ROWS:
         raise ParameterError(f"'merge' takes a table of at most {MOST_ROWS:,} rows.")
@@ -117,7 +118,7 @@ class _Lookup:
         """Return the rows of these keys; refuse nulls and keys that several rows have."""
         listed = [_cells(table[column.name], column) for column in keys]
         labels = [list(dict.fromkeys(cells)) for cells in listed]
-        places = [{cell: place for place, cell in enumerate(cells)} for cells in labels]
+        places = [{cell: position for position, cell in enumerate(cells)} for cells in labels]
         joint = np.zeros(len(table), dtype=np.int64)
         size = 1
         for cells, known in zip(listed, places, strict=True):
@@ -222,7 +223,7 @@ def _looked_up_labels(
     listed = values.cat.categories.tolist() if ordered else [cell for cell in cells if cell is not None]
     labels = tuple(dict.fromkeys(label(cell, f"a cell of column {name!r}") for cell in listed))
     column = Column(name, "category", nullable, categories=labels, ordered=ordered)
-    places = {cell: place for place, cell in enumerate(labels)}
+    places = {cell: position for position, cell in enumerate(labels)}
     positions = np.array([*(-1 if cell is None else places[cell] for cell in cells), -1], dtype=np.int64)
     return Node(
         column,
