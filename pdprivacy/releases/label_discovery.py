@@ -79,7 +79,7 @@ def find_labels(
     ParameterError : ``delta`` is 0 or too small, or several records of a unit on another engine than pandas.
 
     Source: Desfontaines, Voss, Gipson, Mandayam (2022), "Differentially private partition selection",
-    Theorem 1; `PartitionSelection` has the proof for whole numbers and counts.
+    Theorem 1; ``PartitionSelection`` has the proof for whole numbers and counts.
 
     >>> import pandas as pd, pandera.pandas as pa
     >>> city = pa.Column(str, metadata={"dp": {"labels": "private"}})
