@@ -66,7 +66,7 @@ CALLS = [
     ("mode", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
     ("top_k", ("region", 2), {"epsilon": 0.5, "rng": 1, "mechanism": "noisy_max"}),
     ("value_counts", ("region",), {"epsilon": 0.5, "rng": 1, "normalize": True}),
-    ("find_labels", ("town",), {"epsilon": 0.5, "delta": 1e-6, "rng": 1}),
+    ("find_labels", ("town",), {"epsilon": 20, "delta": 1e-6, "rng": 1}),
     ("histogram", ("income", 5), {"epsilon": 0.5, "rng": 1}),
     ("crosstab", (["region"], "health"), {"epsilon": 0.5, "rng": 1, "margins": True}),
     ("pooled_var", ("family",), {"by": "region", "epsilon": 0.5, "rng": 1}),

@@ -134,6 +134,15 @@ def _written(columns: Sequence[Column]) -> str:
     return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
 
 
+def _combinations(listed: list[list[Any]], names: list[Any]) -> pd.MultiIndex:
+    """Return labels of several columns as an index; pandas 2 would end a text at its first null character."""
+    levels = [sorted(set(labels)) for labels in listed]
+    places = [{label: position for position, label in enumerate(level)} for level in levels]
+    codes = [[known[label] for label in labels] for known, labels in zip(places, listed, strict=True)]
+    kinds = [pd.Index(level, dtype=None if level else object, tupleize_cols=False) for level in levels]
+    return pd.MultiIndex(kinds, codes, names=names, verify_integrity=False)
+
+
 def _published(release: Release[Any], drawn: Drawn, counted: bool) -> Any:
     """Return the labels that were found with their metadata, or their counts."""
     columns = release.call.columns
@@ -147,7 +156,7 @@ def _published(release: Release[Any], drawn: Drawn, counted: bool) -> Any:
         index: pd.Index[Any] = (
             pd.Index(listed[0], dtype=None if labels else object, name=names[0], tupleize_cols=False)
             if len(names) == 1
-            else pd.MultiIndex.from_arrays(listed, names=names)
+            else _combinations(listed, names)
         )
         released = pd.Series(noisy, index=index, name="count")
         half = mechanism.plus_minus(drawn.level)

@@ -1064,8 +1064,10 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
     assert len(originals) == len(results) == len(pipeline.charged)
     verbs = {str(name) for name in pdprivacy.releases.batches.VERBS}
     assert {result.attrs["dp"]["statistic"] for result in originals} == verbs - {
-        "pivot_table"
-    }  # an "agg" by group
+        "find_bounds",
+        "find_labels",  # in a test of their own
+        "pivot_table",  # an "agg" by group
+    }
     repeated = step(survey, release_id="all")
     for (name, result), original in zip(results.items(), originals, strict=True):
         same(result, original)
@@ -1082,6 +1084,26 @@ def test_every_kind_of_release_comes_back_as_it_was(pipeline, survey, schema, mo
             plain.to_numpy().astype(str).ravel(), original.to_numpy().astype(str).ravel()
         )
     assert len(originals) == len(results)  # and none was made anew
+
+
+def test_bounds_and_labels_that_were_found_come_back_as_they_were(pipeline):
+    domain = pdprivacy.Domain(
+        (pdprivacy.Column("x", "float"), pdprivacy.Column("town", "category", private_labels=True))
+    )
+    frame = pd.DataFrame({"x": np.linspace(1, 9, 300), "town": ["a", "b", "c"] * 100})
+
+    def body(private):
+        return {
+            "bounds": private.dp.find_bounds("x", epsilon=1),
+            "labels": private.dp.find_labels("town", epsilon=1, delta=1e-6),
+            "counts": private.dp.find_labels("town", epsilon=1, delta=1e-6, counts=True),
+        }
+
+    step = pipeline.step(body, schema=domain, epsilon=3, delta=1e-3)
+    first, again = step(frame, release_id="found"), step(frame, release_id="found")
+    for name, released in first.items():
+        same(again[name], released)
+        same(pdprivacy.read_release(pipeline.to / "found" / f"{name}.parquet"), released)
 
 
 def test_labels_that_no_file_can_keep_are_refused_before_the_charge(pipeline):
