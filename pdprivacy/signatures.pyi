@@ -341,9 +341,6 @@ class ProtectedMethods:
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
-    def merge(
-        self, right: pd.DataFrame, how: Literal['left', 'inner'] = 'inner', on: Labels | None = None
-    ) -> ProtectedFrame: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
