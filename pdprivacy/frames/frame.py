@@ -486,7 +486,7 @@ class ProtectedFrame(Opaque):
         if items is not None:
             return self.select(items)
         pattern = like if regex is None else regex
-        if not isinstance(pattern, str):
+        if not isinstance(pattern, str) or not pattern:
             raise ParameterError(
                 f"'like' and 'regex' must be strings (got {kind(pattern)}).", EXAMPLES["filter"]
             )

@@ -140,7 +140,9 @@ def _combinations(listed: list[list[Any]], names: list[Any]) -> pd.MultiIndex:
     places = [{label: position for position, label in enumerate(level)} for level in levels]
     codes = [[known[label] for label in labels] for known, labels in zip(places, listed, strict=True)]
     kinds = [pd.Index(level, dtype=None if level else object, tupleize_cols=False) for level in levels]
-    return pd.MultiIndex(kinds, codes, names=names, verify_integrity=False)
+    made: Any = pd.MultiIndex
+    index: pd.MultiIndex = made(kinds, codes, names=names, verify_integrity=False)
+    return index
 
 
 def _published(release: Release[Any], drawn: Drawn, counted: bool) -> Any:
