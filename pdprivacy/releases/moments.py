@@ -291,7 +291,7 @@ RANKS = {"min": 0, "median": Fraction(1, 2), "max": 1}
 Selection: TypeAlias = Literal["max", "median", "min", "nunique", "quantile"]
 Aggregate: TypeAlias = Literal["count", "sum", "mean", "var", "std"]
 Aggregates: TypeAlias = (
-    Aggregate | Sequence[Aggregate] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]
+    Aggregate | Sequence[Aggregate | Selection] | Mapping[Any, Aggregate] | Mapping[Any, Sequence[Aggregate]]
 )
 Kinds: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -387,7 +387,7 @@ def moments_of(
 @with_noise_keywords("laplace")
 def agg(
     protected: Facts,
-    func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
+    func: Aggregates | Selection | Mapping[Any, Selection],
     columns: Labels | None = None,
     *,
     epsilon: Rational,
