@@ -46,12 +46,7 @@ def use_step(domain: Domain, released: Any, other: Any = OTHER) -> Transform:
             f"'use' takes a release as it was made, and this one differs: {released.dp.changes}.",
             _call_that_finds(domain, facts.found["kind"], facts.columns),
         )
-    if facts.found["kind"] == "labels":
-        step = labels_step(domain, released, facts.found, other)
-    elif isinstance(other, str) and other == OTHER:
-        step = declare(domain, released, facts.found)
-    else:
-        raise ParameterError("'other' is for labels, and the release found bounds.", "private.use(released)")
+    step = declare(domain, released, facts.found, other)
     charge = facts.budget.get("charge")
     title = f"{facts.statistic} of {', '.join(facts.columns)}"
     paid = "" if charge is None else f", charge {charge}"
@@ -74,8 +69,10 @@ def declared_as(column: Column) -> list[Any]:
     return [column.kind, column.lower, column.upper]
 
 
-def _bounds(domain: Domain, released: Any, facts: Mapping[str, Any]) -> Transform:
-    """Clip each column to the bounds that were found, and declare them."""
+def _bounds(domain: Domain, released: Any, facts: Mapping[str, Any], other: Any) -> Transform:
+    """Clip each column to the bounds that were found, and declare them; ``other`` is for labels alone."""
+    if not (isinstance(other, str) and other == OTHER):
+        raise ParameterError("'other' is for labels, and the release found bounds.", "private.use(released)")
     for name, declared in zip(released.index, facts["declared"], strict=True):
         if declared_as(domain[name]) != declared:
             raise DeclarationError(
@@ -97,8 +94,8 @@ def _bound(column: Column, number: float, end: str) -> int | float:
     return column.interval.intersect(INT64).clip(int(number)) if column.kind == "integer" else float(number)
 
 
-KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any]], Transform]] = {
+KINDS: Mapping[str, Callable[[Domain, Any, Mapping[str, Any], Any], Transform]] = {
     "bounds": _bounds,
     "labels": labels_step,
 }
-"""The step of each kind of ``attrs["dp"]["found"]``, from the declaration, the release and that entry."""
+"""The step of each kind of ``attrs["dp"]["found"]``: from declaration, release, entry and ``other``."""

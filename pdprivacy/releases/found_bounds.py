@@ -115,9 +115,7 @@ def find_bounds(
         BoundSearch(WideGrid(column), protected.scope, weight)
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
     )
-    request = Request(
-        choosing.cost.epsilon, mechanism="laplace"
-    )  # the noise of a request does not matter here
+    request = Request(choosing.cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("find_bounds", request, rng=options["rng"], columns=chosen, release_id=options["release_id"])
     labels = AnswerLabels(name_index(chosen), pd.Index(["lower", "upper"]))
     task = BoundSearches(searches, choosing)

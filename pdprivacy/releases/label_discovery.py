@@ -109,7 +109,7 @@ def find_labels(
         )
     task = LabelSearch(chosen, cost, protected.unit.neighbors, several)
     task.price(cost)  # refused before anything is charged
-    request = Request(cost.epsilon, mechanism="laplace")  # its noise does not matter here
+    request = Request(cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("find_labels", request, rng=rng, columns=chosen, release_id=release_id)
 
     def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
@@ -139,10 +139,8 @@ def _combinations(listed: list[list[Any]], names: list[Any]) -> pd.MultiIndex:
     levels = [sorted(set(labels)) for labels in listed]
     places = [{label: position for position, label in enumerate(level)} for level in levels]
     codes = [[known[label] for label in labels] for known, labels in zip(places, listed, strict=True)]
-    kinds = [pd.Index(level, dtype=None if level else object, tupleize_cols=False) for level in levels]
-    made: Any = pd.MultiIndex
-    index: pd.MultiIndex = made(kinds, codes, names=names, verify_integrity=False)
-    return index
+    of_type: Any = [pd.Index(level, dtype=None if level else object, tupleize_cols=False) for level in levels]
+    return pd.MultiIndex(of_type, codes, names=names, verify_integrity=False)
 
 
 def _published(release: Release[Any], drawn: Drawn, counted: bool) -> Any:
