@@ -88,6 +88,7 @@ CALLS = [
     ("pivot_table", ("age", "region", "health"), {"epsilon": 0.5, "rng": 1}),
     ("nunique", (["region", "health"],), {"epsilon": 0.5, "rng": 1}),
     ("rename", ({"age": "years"},), {}),
+    ("merge", (pd.DataFrame({"region": ["north"], "area": [3]}),), {"how": "left", "on": "region"}),
     ("astype", ({"age": "float64"},), {}),
     ("partition", ("region",), {"epsilon": 0.5}),
     ("plan_releases", ([("mean", "age", {"epsilon": 0.5, "rng": 1})],), {"delta": 1e-6}),

@@ -40,8 +40,8 @@ Piped = TypeVar("Piped")
 
 
 ROW_STEPS = (
-    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "filter", "query", "recode", "rename",
-    "select", "use",
+    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "filter", "merge", "query", "recode",
+    "rename", "select", "use",
 )  # fmt: skip
 """Methods of a protected frame that treat each record by itself."""
 
@@ -338,6 +338,46 @@ class ProtectedFrame(Opaque):
         """
         made = steps.recode(self._protected.domain, column, mapping)
         return self._with(made, *mapping, mapping)
+
+    @with_hints
+    def merge(
+        self,
+        right: pd.DataFrame,
+        how: Literal["left", "inner"] = "inner",
+        on: Labels | None = None,
+    ) -> ProtectedFrame:
+        """Add the other columns of a public table to each record, by its keys, as `DataFrame.merge`.
+
+        Each record is looked up by itself, so the step costs nothing. The table is taken to be public: its
+        labels, and the least and largest of its numbers, are declared of the new columns.
+
+        Parameters
+        ----------
+        right : a pandas table that everybody may know, with one row for each key.
+        how : "left" makes nulls where a record has no row in the table; "inner" leaves such records out.
+        on : the columns of both tables that are the keys; by default all that both have. Keys are declared
+            labels, truth values, texts or whole numbers, and are compared as labels are.
+
+        A new column of a sensitive key is sensitive; any other has no role.
+
+        Raises ParameterError for a table with a key twice, or with a column that is declared already.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> zips = pa.Column(str, pa.Check.isin(["8001", "3011"]), metadata={"dp": {}})
+        >>> frame = pd.DataFrame({"zip": ["8001"] * 60 + ["3011"] * 40})
+        >>> private = frame.dp.protect(pa.DataFrameSchema({"zip": zips}), epsilon=1)
+        >>> towns = pd.DataFrame({"zip": ["8001", "3011"], "town": ["Zurich", "Bern"]})
+        >>> private.merge(towns, on="zip").dp.domain["town"].categories
+        ('Zurich', 'Bern')
+        """
+        if isinstance(right, ProtectedFrame):
+            raise ParameterError(
+                "'merge' takes a public table, and this one is protected: one record may become many.",
+                "merge the raw frames before pdprivacy.protect(...)",
+            )
+        step = steps.merge(self._protected.domain, right, how, on)
+        keys = ", ".join(map(str, step.reads))
+        return self._after(step, None if step.keep is None else f"{keys} in the merged table")
 
     @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:

@@ -60,7 +60,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("shift", "diff", "pct_change", "rolling"), (_BESIDE, _COLUMN)),
         **dict.fromkeys(("resample", "asfreq"), (_PERIODS, _BY_PERIOD)),
         **dict.fromkeys(("ffill", "bfill", "pad", "backfill", "interpolate"), (_SPREADS, _FILL)),
-        **dict.fromkeys(("merge", "join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
+        **dict.fromkeys(("join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
         **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
         "reindex": (_PLACE, _SELECT),
         **dict.fromkeys(("apply", "transform"), (_FUNCTION, _COLUMN)),

@@ -155,6 +155,7 @@ _ROW_STEPS = {
     "drop": '(columns=["age"])',
     "select": '(["age", "region"])',
     "filter": '(items=["age", "region"])',
+    "merge": '(pd.DataFrame({"region": ["north"], "capital": ["Oslo"]}), on="region")',
     "rename": '(columns={"age": "years"})',
     "use": '(private.dp.find_bounds("age", epsilon=0.1))',
     "astype": '({"age": "float64"})',

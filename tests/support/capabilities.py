@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import pdprivacy
 from pdprivacy import errors
 from tests.support import spark
@@ -118,6 +120,7 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "clip": ("clip", (0, 1), {"columns": ["y"]}),
     "assign": ("assign", (), {"z": "y * m"}),
     "cut": ("cut", ("y", [-1, 0, 2]), {}),
+    "merge": ("merge", (pd.DataFrame({"s": ["no"], "v": [3]}),), {"on": "s"}),
     "recode": ("recode", ("s", {"no": "yes"}), {}),
     "fillna": ("fillna", ({"x": 0},), {}),
     "rename": ("rename", ({"x": "z"},), {}),

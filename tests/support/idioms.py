@@ -341,6 +341,7 @@ ON_PROTECTED: dict[str, str] = {
         private.unstack()
         private.transpose()
         private.merge(private, on="region")
+        private.merge(pd.DataFrame({"region": ["north"], "area": [3]}), on="region", how="left")
         private.join(private)
         private.append(private)
         private.combine_first(private)

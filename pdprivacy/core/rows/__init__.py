@@ -19,6 +19,7 @@ __all__ = [
     "dropna",
     "fillna",
     "floats",
+    "merge",
     "query",
     "recode",
     "rename",
@@ -29,6 +30,7 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.core.rows.assignment import assign
     from pdprivacy.core.rows.cells import floats
     from pdprivacy.core.rows.conversion import astype, cut, recode, rename
+    from pdprivacy.core.rows.lookup import merge
     from pdprivacy.core.rows.nodes import Node
     from pdprivacy.core.rows.reader import ExpressionReader, Syntax
     from pdprivacy.core.rows.steps import Transform, clip, dropna, fillna, query, select
@@ -40,6 +42,7 @@ else:  # imported when it is first asked for
         "ExpressionReader": "reader",
         "floats": "cells",
         "Node": "nodes",
+        "merge": "lookup",
         "Syntax": "reader",
     }
 
