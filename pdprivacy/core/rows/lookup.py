@@ -75,7 +75,7 @@ def merge(domain: Domain, right: Any, how: Any = "inner", on: Any = None) -> Tra
     table = _Lookup.of(keys, right[known])
     complete = table.complete and not any(column.nullable for column in keys)
     sensitive = any(column.role == "sensitive" for column in keys)
-    nodes = {
+    nodes: dict[Hashable, Node] = {
         name: _looked_up(table, name, right[name], nullable=how == "left" and not complete) for name in added
     }
     if sensitive:
