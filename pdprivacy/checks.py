@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
+import inspect
 import itertools
 import math
 import numbers
@@ -125,6 +127,15 @@ def one_of(value: T, name: str, known: Sequence[str | None], hint: str | None = 
         f"{name!r} must be one of {', '.join(map(repr, known))} (got {got(value)}).",
         f'{name}="{matches[0]}"' if matches else hint,
     )
+
+
+def is_function(value: object) -> bool:
+    """Return whether an object is a function, and no class or other object that can be called.
+
+    >>> is_function(lambda private: private), is_function(int)
+    (True, False)
+    """
+    return inspect.isroutine(value) or isinstance(value, functools.partial)
 
 
 def function(value: T, name: str) -> T:

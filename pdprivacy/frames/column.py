@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pandas as pd
 
-from pdprivacy.checks import flag, has_hash, items, one_of
+from pdprivacy.checks import flag, has_hash, is_function, items, one_of
 from pdprivacy.core import rows as expressions
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows import branches
@@ -519,7 +519,7 @@ class ProtectedColumn(Opaque):
 
     def _applied(self, value: Any) -> Any:
         """The result of a function of this column; any other value as it is."""
-        return value(self) if callable(value) and not isinstance(value, ProtectedColumn) else value
+        return value(self) if is_function(value) else value
 
     def _chosen(self, build: Callable[..., ast.expr], *values: Any) -> ProtectedColumn:
         column = self._beside(*values)

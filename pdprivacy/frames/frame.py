@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import inspect
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import has_hash
+from pdprivacy.checks import has_hash, is_function
 from pdprivacy.core import rows as steps
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import transformed
@@ -263,7 +262,7 @@ class ProtectedFrame(Opaque):
         (0.0, 1200.0)
         """
         for index, (name, value) in enumerate(expressions.items()):
-            if inspect.isroutine(value) or isinstance(value, functools.partial | np.ufunc):
+            if is_function(value) or isinstance(value, np.ufunc):
                 named = list(expressions.items())
                 before = dict(named[:index])
                 current = self.assign(bounds=_some(bounds, before), **before) if before else self

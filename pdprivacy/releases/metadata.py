@@ -311,7 +311,7 @@ def _of_shape(values: Floats, shape: tuple[int, ...]) -> Floats:
     """Return bounds of each number of this shape, without copies; MetadataError where they do not fit it."""
     try:
         return np.broadcast_to(values, shape)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError):  # the last of a decimal in place of a shape
         raise MetadataError(NO_BOUNDS) from None
 
 

@@ -17,7 +17,7 @@ from pdprivacy.errors import ArgumentError, ParameterError
 from pdprivacy.hints.suggestions import example_of
 from pdprivacy.releases.grouped import DeclaredGroups
 
-Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any]"
+Levels: TypeAlias = "Rational | Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any]"
 
 PLAN_OF_GROUPS = 'private.dp.plan.groupby("region")'
 
@@ -85,8 +85,10 @@ def price_of(release: Release[Any]) -> Price:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """Return the values of an argument that takes one or several."""
-    several = isinstance(value, Sequence | np.ndarray | pd.Index | pd.Series) and not isinstance(value, str)
+    """Return the values of an argument that takes one or several; no Series, which may hold cells."""
+    if isinstance(value, pd.Series):
+        raise ParameterError(f"{name!r} must be one value or a list of several (got a Series).")
+    several = isinstance(value, Sequence | np.ndarray | pd.Index) and not isinstance(value, str)
     several = several and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
     items = list(value) if several else [value]
     if not items:

@@ -19,6 +19,7 @@ import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy.core.engines import PandasEngine
 from pdprivacy.errors import DeclarationWarning, MetadataError, ParameterError, PrivacyError
+from tests.support.canaries import CANARY
 from tests.support.engine_frames import ON_NEWEST_PANDAS
 
 ROWS = 120
@@ -188,9 +189,25 @@ def test_a_plan_has_a_row_per_choice_and_per_number():
     table = dp.plan.crosstab("g", "b", epsilon=0.5)
     assert table.index.names == ["epsilon", "bounding"]
     assert table["cells"].tolist() == [8]
-    for levels in (np.array([0.5, 2]), pd.Series([0.5, 2]), (0.5, 2), ["0.5", 2]):
+    for levels in (np.array([0.5, 2]), pd.Index([0.5, 2]), (0.5, 2), ["0.5", 2]):
         repeated = dp.plan.mean("x", epsilon=levels, bounding=[None, "truncated"])
         pd.testing.assert_frame_equal(repeated, plan)
+
+
+@pytest.mark.parametrize("option", ["epsilon", "bounding"])
+def test_a_series_is_no_choice_and_is_not_shown(option):
+    with pytest.raises(ParameterError, match=f"'{option}' must be one value or a list of several") as caught:
+        protected().dp.plan.mean("x", **{"epsilon": 1, option: pd.Series([CANARY])})
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian", "delta": 0.001}])
+def test_a_series_is_no_bounding(options):
+    private = protected()
+    with pytest.raises(ParameterError, match="'bounding' must be one of") as caught:
+        private.dp.groupby("g").size(epsilon=1, bounding=pd.Series([CANARY, "project"]), **options)
+    assert CANARY not in str(caught.value)
+    assert private.dp.budget.entries.empty
 
 
 def test_a_plan_is_what_theory_says():

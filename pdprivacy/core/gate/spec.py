@@ -326,14 +326,17 @@ def with_noise_keywords(mechanism: MechanismName) -> Callable[[F], F]:
         @functools.wraps(verb)
         def method(*args: Any, **kwargs: Any) -> Any:
             release = verb(*args, **kwargs)
-            bounding = kwargs.get("bounding")
-            if isinstance(bounding, str) and bounding == PROJECT:
+            if _projects(kwargs.get("bounding")):
                 _refuse_idle_projection(release)
             return release
 
         return cast("F", method)
 
     return decorated
+
+
+def _projects(bounding: object) -> bool:
+    return isinstance(bounding, str) and bounding == PROJECT
 
 
 def _refuse_idle_projection(release: Release[Any]) -> None:
@@ -349,7 +352,7 @@ def _refuse_idle_projection(release: Release[Any]) -> None:
 
 def passed_on(noise: Options) -> Options:
     """Return the keywords for another release, without the default bounding."""
-    kept: Any = {name: value for name, value in noise.items() if name != "bounding" or value != PROJECT}
+    kept: Any = {name: value for name, value in noise.items() if name != "bounding" or not _projects(value)}
     return cast("Options", kept)
 
 
