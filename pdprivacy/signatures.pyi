@@ -80,10 +80,10 @@ class ProtectedMethods:
     ) -> pd.DataFrame: ...
     @overload
     def agg(
-        self, func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
-        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -731,9 +731,9 @@ class PlanMethods:
         level: float = 0.95
     ) -> pd.DataFrame: ...
     def agg(
-        self, func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
-        columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
@@ -988,10 +988,10 @@ class BatchMethods:
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def agg(
-        self, func: Aggregates | Selection | Sequence[Selection] | Mapping[Any, Selection],
-        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
+        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
