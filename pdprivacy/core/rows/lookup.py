@@ -195,9 +195,12 @@ def _looked_up(table: _Lookup, name: Hashable, values: pd.Series[Any], *, nullab
             f"column {name!r} of the table must have texts, numbers or truth values (got {listed}).",
             "table.astype({column: str})",
         )
-    if kinds <= {int, float} and all(map(finite, stated)):
+    if kinds <= {int, float}:
+        if not all(map(finite, stated)):
+            raise ParameterError(f"column {name!r} of the table must have finite numbers.")
         integers = kinds == {int} and all(cell in INT64 for cell in stated)
-        lower, upper = Interval.around(tuple(stated))
+        # bounds of the cells as they are looked up, which are doubles unless all are whole numbers
+        lower, upper = Interval.around(tuple(stated if integers else map(float, stated)))
         column = Column(name, "integer" if integers else "float", nullable, lower=lower, upper=upper)
         array = np.array(
             [stated[0] if cell is None else cell for cell in cells], np.int64 if integers else np.float64

@@ -82,6 +82,11 @@ def test_a_table_without_a_row_for_each_label_makes_nulls_or_leaves_records_out(
     assert inner.domain["area"].nullable  # the table has a null
     assert inner.apply(FRAME)["people"].tolist() == [420, 140, 420]
     assert (left.domain["people"].lower, left.domain["people"].upper) == (140, 420)
+    # 2 ** 53 + 3 is no double, and becomes 2 ** 53 + 4 beside a fraction
+    mixed = pd.DataFrame({"zip": ["8001", "3011"], "x": pd.Series([2**53 + 3, 0.5], dtype=object)})
+    step = merge(DOMAIN, mixed, "left", "zip")
+    assert (step.domain["x"].lower, step.domain["x"].upper) == (0.5, 2**53 + 4)
+    assert step.apply(FRAME)["x"].max() == 2**53 + 4
     whole = Domain((Column("zip", "category", categories=("8001", "3011")),))
     assert merge(whole, TOWNS, "inner", "zip").keep is None
     assert not merge(whole, TOWNS, "left", "zip").domain["people"].nullable
@@ -134,6 +139,8 @@ def test_the_condition_of_an_inner_merge_is_told():
         (TOWNS.assign(zip=[1, 2]), {"on": "zip"}, ParameterError, "labels of type str"),
         (TOWNS.assign(zip=["1", None]), {"on": "zip"}, ParameterError, "has a null"),
         (TOWNS.assign(town=None), {"on": "zip"}, ParameterError, "no values"),
+        (TOWNS.assign(area=np.inf), {"on": "zip"}, ParameterError, "finite numbers"),
+        (pd.DataFrame({"zip": ["8001"], "x": [10**400]}), {"on": "zip"}, ParameterError, "finite numbers"),
         (TOWNS.assign(town=[True, 1]), {"on": "zip"}, ParameterError, "truth values"),
         (TOWNS.assign(town=pd.Timestamp("2026")), {"on": "zip"}, ParameterError, "texts, numbers"),
         (TOWNS, {"on": "zip", "how": "outer"}, ParameterError, "'how'"),
