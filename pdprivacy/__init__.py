@@ -41,6 +41,7 @@ __all__ = [
     "pearsonr",
     "postprocess",
     "protect",
+    "protect_tables",
     "read_release",
     "read_schema",
     "release_step",
@@ -59,6 +60,7 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.declaration.schema import read_schema
     from pdprivacy.frames.frame import ProtectedFrame
     from pdprivacy.frames.protect import protect
+    from pdprivacy.frames.tables import protect_tables
     from pdprivacy.inference.combining import combine
     from pdprivacy.inference.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.ledger import Budget, Ledger
@@ -80,6 +82,7 @@ else:  # a type checker would take any name for one that is there
         "combine": "inference.combining",
         "load_ipython_extension": "show.pages",
         "pearsonr": "inference.significance",
+        "protect_tables": "frames.tables",
         "read_release": "pipeline.storage",
         "read_schema": "declaration.schema",
         "release_step": "pipeline.step",
@@ -93,8 +96,8 @@ else:  # a type checker would take any name for one that is there
         if name in _HOMES:
             from pdprivacy.errors import short_public
 
-            if name == "release_step":
-                # puts dp on the frame that a step is given
+            if name in ("protect_tables", "release_step"):
+                # puts dp on the frames that it returns, or that a step is given
                 _importlib.import_module("pdprivacy.accessor")
             globals()[name] = getattr(_importlib.import_module(f"pdprivacy.{_HOMES[name]}"), name)
             short_public(_sys.modules[__name__], [name])

@@ -17,9 +17,11 @@ from pdprivacy.checks import has_hash, is_function
 from pdprivacy.core import rows as steps
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.parts import transformed
+from pdprivacy.core.privacy import Rational
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
+from pdprivacy.frames import units
 from pdprivacy.frames.column import ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
 from pdprivacy.frames.opaque import Opaque
@@ -39,10 +41,10 @@ Piped = TypeVar("Piped")
 
 
 ROW_STEPS = (
-    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "filter", "merge", "query", "recode",
-    "rename", "select", "use",
+    "assign", "astype", "clip", "cut", "drop", "dropna", "fillna", "filter", "merge", "per_unit", "query",
+    "recode", "rename", "select", "use",
 )  # fmt: skip
-"""Methods of a protected frame that treat each record by itself."""
+"""Methods of a protected frame that treat each record, or each unit, by itself."""
 
 
 @short_tracebacks
@@ -341,25 +343,30 @@ class ProtectedFrame(Opaque):
     @with_hints
     def merge(
         self,
-        right: pd.DataFrame,
+        right: pd.DataFrame | ProtectedFrame,
         how: Literal["left", "inner"] = "inner",
         on: Labels | None = None,
     ) -> ProtectedFrame:
-        """Add the other columns of a public table to each record, by its keys, as `DataFrame.merge`.
+        """Add the columns of another table to each record, by its keys, as `DataFrame.merge`.
 
-        Each record is looked up by itself, so the step costs nothing. The table is taken to be public: its
-        labels, and the least and largest of its numbers, are declared of the new columns.
+        Each record is looked up by itself, so the step costs nothing. A pandas table is taken to be public:
+        its labels, and the least and largest of its numbers, are declared of the new columns. A protected
+        frame, of the same frame or of a table protected together with it by `protect_tables`, is looked up
+        by the unit of each record.
 
         Parameters
         ----------
-        right : a pandas table that everybody may know, with one row for each key.
+        right : a pandas table that everybody may know, with one row for each key; or a protected frame with
+            at most one row for each unit, such as `per_unit` makes.
         how : "left" makes nulls where a record has no row in the table; "inner" leaves such records out.
         on : the columns of both tables that are the keys; by default all that both have. Keys are declared
-            labels, truth values, texts or whole numbers, and are compared as labels are.
+            labels, truth values, texts or whole numbers, and are compared as labels are. Between protected
+            frames the column of the unit, which need not be declared.
 
-        A new column of a sensitive key is sensitive; any other has no role.
+        A new column of a sensitive key is sensitive; any other of a public table has no role.
 
-        Raises ParameterError for a table with a key twice, or with a column that is declared already.
+        Raises ParameterError for a table with a key or a unit twice, or with a column that is declared
+        already.
 
         >>> import pandas as pd, pandera.pandas as pa
         >>> zips = pa.Column(str, pa.Check.isin(["8001", "3011"]), metadata={"dp": {}})
@@ -370,13 +377,49 @@ class ProtectedFrame(Opaque):
         ('Zurich', 'Bern')
         """
         if isinstance(right, ProtectedFrame):
-            raise ParameterError(
-                "'merge' takes a public table, and this one is protected: one record may become many.",
-                "merge the raw frames before pdprivacy.protect(...)",
-            )
+            return ProtectedFrame(units.with_rows_of_the_unit(self._protected, right._protected, how, on))
         step = steps.merge(self._protected.domain, right, how, on)
         keys = ", ".join(map(str, step.reads))
         return self._after(step, None if step.keep is None else f"{keys} in the merged table")
+
+    @with_hints
+    def per_unit(
+        self,
+        columns: Mapping[Hashable, Any],
+        bounds: Mapping[Hashable, tuple[Rational, Rational]] | None = None,
+    ) -> ProtectedFrame:
+        """Make one row of the records of each unit, such as a person's total of many purchases.
+
+        The row of a unit is made of its own records, so that sensitivities are those of one record, however
+        many records a unit has: the step costs nothing. For frames with ``protect(unit=, max_rows=)``;
+        numbers are computed of the records that ``max_rows`` and earlier steps left. A unit without a record
+        has no row.
+
+        Parameters
+        ----------
+        columns : by new name, a pair of a declared column and a function, as in `DataFrameGroupBy.agg`:
+            ``{"spent": ("amount", "sum")}``; or ``"size"``, the number of records. Functions are "sum",
+            "mean", "min", "max", "first" and "last" (in the order of the table), "count", "nunique", "any"
+            and "all". They leave nulls out, as in pandas.
+        bounds : by new name, the bounds within which numbers are clipped. By default those that follow from
+            the declaration and ``max_rows``, which are wide for sums.
+
+        A function of a sensitive column is sensitive. Whole numbers are summed exactly.
+
+        Raises ParameterError for frames without a unit, of other engines than pandas, or sampled;
+        DeclarationError for a function that does not suit its column.
+
+        >>> import pandas as pd, pandera.pandas as pa
+        >>> cost = pa.Column(float, pa.Check.in_range(0, 500), metadata={"dp": {}})
+        >>> visits = pd.DataFrame({"person_id": [7, 7, 9], "cost": [120.0, 80.0, 60.0]})
+        >>> private = visits.dp.protect(
+        ...     pa.DataFrameSchema({"cost": cost}), epsilon=1, unit="person_id", max_rows=1000
+        ... )
+        >>> persons = private.per_unit({"spent": ("cost", "sum"), "visits": "size"}, {"spent": (0, 2000)})
+        >>> persons.dp.domain["spent"].bounds("mean"), persons.dp.domain["visits"].bounds("mean")
+        ((0.0, 2000.0), (1.0, 1000.0))
+        """
+        return ProtectedFrame(units.one_row_per_unit(self._protected, columns, bounds))
 
     @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:

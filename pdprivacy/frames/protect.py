@@ -145,14 +145,27 @@ def protect(
     >>> private.dp.budget.left
     (0.5, 0.0)
     """
-    arguments = _Arguments(
-        Unit(neighbors, _name_of(unit)),
+    arguments = Arguments(
+        Unit(neighbors, unit_name(unit)),
         public_rows,
         unit,
-        _most_rows(unit, max_rows, public_rows),
+        most_rows(unit, max_rows, public_rows),
         on_invalid,
     )
-    source = noise.source(rng)
+    open_budget = opener(epsilon, delta, rho, accounting, budget, name, redeclare)
+    return bound_frame(frame, schema, columns, arguments, open_budget, rng)
+
+
+def bound_frame(
+    frame: Any,
+    schema: Any,
+    columns: schemas.Overlay | None,
+    arguments: Arguments,
+    open_budget: Callable[[Unit, str], Budget],
+    rng: noise.RandomState,
+) -> ProtectedFrame:
+    """Bind a frame to its declaration and to the budget that ``open_budget`` opens once it is checked."""
+    source, unit = noise.source(rng), arguments.unit
     if isinstance(frame, ProtectedFrame):
         raise ParameterError(
             "The frame is protected already, and losses of the same people add up.",
@@ -169,7 +182,6 @@ def protect(
         arguments.check_engine_support(engine_frame, seeded=rng is not None)
     if unit is not None and sum(bool(label == unit) for label in labels) != 1:
         raise ParameterError("'unit' must be the label of one column of the frame.", 'unit="person_id".')
-    open_budget = _opener(epsilon, delta, rho, accounting, budget, name, redeclare)
     given = schemas.schema_of(frame, "df.dp.protect(schema, epsilon=1.0)") if schema is None else schema
     declared = schemas.overlaid(given, columns)
     whole_domain = schemas.read_schema(declared)
@@ -181,9 +193,10 @@ def protect(
             "cannot be counted.",
             "leave such records out before the frame is protected, or give each a name of its own.",
         )
-    if isinstance(on_invalid, str) and on_invalid in _MAY_CHANGE:
+    fate = arguments.on_invalid
+    if isinstance(fate, str) and fate in _MAY_CHANGE:
         # the warning precedes all reads, so that it depends on no cell
-        warn(_MAY_CHANGE[on_invalid], InvalidDataWarning)
+        warn(_MAY_CHANGE[fate], InvalidDataWarning)
     if isinstance(frame, pd.DataFrame):
         return _of_pandas(frame, declared, domain, arguments, open_budget, source)
     return _of_engine(engine_frame, declared, domain, arguments, open_budget)
@@ -209,14 +222,18 @@ def refuse_no_frame(frame: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Arguments:
-    """Arguments of a protection, without those of the budget."""
+class Arguments:
+    """Arguments of a protection, without those of the budget.
+
+    ``names``: where the unit of each record is noted by its name, for tables that are protected together.
+    """
 
     whose: Unit
     public_rows: Any
     unit: Hashable
     most: int
     on_invalid: Fate
+    names: list[pd.Series[Any]] | None = None
 
     def check_engine_support(self, source: EngineFrame, *, seeded: bool) -> None:
         """Refuse arguments that frames of other engines do not support."""
@@ -290,7 +307,7 @@ def _of_pandas(
     frame: pd.DataFrame,
     schema: Any,
     domain: Domain,
-    arguments: _Arguments,
+    arguments: Arguments,
     open_budget: Callable[[Unit, str], Budget],
     source: noise.Source,
 ) -> ProtectedFrame:
@@ -309,6 +326,8 @@ def _of_pandas(
         quality, dropped = _with_dropped(quality, arguments.unit, excess), dropped + excess
         left, codes = _selected_records(left, stay), codes[stay]
         seeded = source.seeded
+        if arguments.names is not None:
+            arguments.names.append(names[arguments.unit][stay])
     omitted, lineage = (dropped, len(frame)), arguments.lineage
     left = _with_date_numbers(left, domain)
     records = copied_columns(left, domain)
@@ -375,7 +394,7 @@ def _of_engine(
     frame: EngineFrame,
     schema: Any,
     domain: Domain,
-    arguments: _Arguments,
+    arguments: Arguments,
     open_budget: Callable[[Unit, str], Budget],
 ) -> ProtectedFrame:
     from pdprivacy.core.engines.other import Piecewise
@@ -495,7 +514,7 @@ MOST_ROWS = 10**9
 """The largest number of records of a unit."""
 
 
-def _most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
+def most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
     """Return the contribution bound: the number of records of a unit that are kept; one without units."""
     if (unit is None) != (max_rows is None):
         raise ParameterError(
@@ -519,7 +538,7 @@ _TYPED = re.compile(r"(str|int|float|tuple|date|datetime|Timestamp|datetime64|ti
 """The beginning of the text of a label that is not a string, and of a string that could be taken for one."""
 
 
-def _name_of(unit: Any) -> str | None:
+def unit_name(unit: Any) -> str | None:
     """The label of the column of the unit as text, another one for each label."""
     unit = plain(unit)
     if unit is None or (isinstance(unit, str) and unit.isprintable() and not _TYPED.match(unit)):
@@ -547,7 +566,7 @@ def _with_dropped(quality: pd.DataFrame, unit: Hashable, dropped: int) -> pd.Dat
 # ---------------------------------------------------------------- budgets
 
 
-def _opener(
+def opener(
     epsilon: Rational | None,
     delta: Rational,
     rho: Rational | None,

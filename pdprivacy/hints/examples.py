@@ -156,6 +156,7 @@ _ROW_STEPS = {
     "select": '(["age", "region"])',
     "filter": '(items=["age", "region"])',
     "merge": '(pd.DataFrame({"region": ["north"], "capital": ["Oslo"]}), on="region")',
+    "per_unit": '({"total": ("age", "sum")})',
     "rename": '(columns={"age": "years"})',
     "use": '(private.dp.find_bounds("age", epsilon=0.1))',
     "astype": '({"age": "float64"})',

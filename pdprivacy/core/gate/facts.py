@@ -85,7 +85,7 @@ class Facts:
     ``lineage``: the steps that led here. ``secret``: the secret part that the records are. ``seeded``:
     whether its coins, or the noise of a release that was used, can be drawn again. ``keeper``: of the
     releases, where they are a step's. ``origin``: one object for all frames that row steps make of one
-    protected frame.
+    protected frame. ``tables``: one object for all frames of tables that were protected together.
     """
 
     domain: Domain
@@ -98,6 +98,7 @@ class Facts:
     seeded: bool = False
     keeper: Keeper | None = field(default=None, repr=False)
     origin: object = field(default_factory=object, repr=False)
+    tables: object = field(default=None, repr=False)
 
     def __reduce_ex__(self, _: Any) -> Any:
         raise ParameterError(

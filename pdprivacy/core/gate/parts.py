@@ -19,13 +19,15 @@ from pdprivacy.core import noise
 from pdprivacy.core.gate.facts import Facts, Step
 from pdprivacy.core.gate.records import Records, Sealed, records_of
 from pdprivacy.core.noise import Source
-from pdprivacy.declaration.domain import Column, Role
+from pdprivacy.declaration.domain import Column, Domain, Role
+from pdprivacy.errors import InvalidDataError
 from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:
     from pdprivacy.amplification.sampling import Secret
     from pdprivacy.core.engines.other import EngineFrame
     from pdprivacy.core.rows import Transform
+    from pdprivacy.core.rows.per_unit import Feature
     from pdprivacy.ledger import Budget
 
 
@@ -99,6 +101,114 @@ def _mixed(facts: Facts, transform: Transform) -> Iterator[Hashable]:
 
 def _with(facts: Facts, records: Records) -> Facts:
     return replace(facts, sealed=Sealed(records))
+
+
+# ---------------------------------------------------------------- units
+
+
+def per_unit(facts: Facts, features: Sequence[Feature], text: str) -> Facts:
+    """Return the frame of one row for each unit that has a record.
+
+    A row is made of the records of its unit alone, so that one unit more or less is one row more or less.
+    """
+    from pdprivacy.core.rows.per_unit import values_of
+
+    records = records_of(facts)
+    assert records.units is not None
+    cells, units = values_of(features, records.snapshot, records.units)
+    domain = Domain(tuple(feature.column for feature in features))
+    mixed = {
+        feature.column.name
+        for feature in features
+        if feature.source is not None and feature.source.name in facts.mixed
+    }
+    return replace(
+        facts,
+        domain=domain,
+        scope=replace(facts.scope.of_subset(), contribution=1),
+        sealed=Sealed(replace(records, cells=cells, units=units)),
+        lineage=(*facts.lineage, Step(text, made=frozenset(domain), mixed=frozenset(mixed))),
+    )
+
+
+def with_common_units(each: Sequence[Facts], names: Sequence[pd.Series[Any]]) -> list[Facts]:
+    """Return the frames of several tables, in which equal names are one unit.
+
+    ``names``: of each table, the name of the unit of each record.
+
+    Raises InvalidDataError where the names are of several types.
+    """
+    from pdprivacy.core.engines.unit_codes import unit_codes
+
+    tables = object()
+    units = unit_codes(pd.concat(list(names), ignore_index=True))
+    of_tables = np.split(units, np.cumsum([len(listed) for listed in names])[:-1])
+    result = []
+    for facts, codes in zip(each, of_tables, strict=True):
+        records = records_of(facts)
+        assert records.units is not None
+        both = pd.DataFrame({"alone": records.units, "together": codes}).drop_duplicates()
+        if (codes < 0).any() or both["alone"].duplicated().any() or both["together"].duplicated().any():
+            raise InvalidDataError(
+                "The columns of the unit hold names of several types.", "read them as text in every table."
+            )
+        sealed = Sealed(replace(records, units=codes))
+        result.append(replace(facts, sealed=sealed, tables=tables))
+    return result
+
+
+def joined(facts: Facts, other: Facts, how: str) -> Facts:
+    """Return the frame with the columns of another one that has at most one row for each unit.
+
+    ``how``: "left" makes nulls where a unit has no row in the other frame; "inner" leaves its records out.
+    Each record gets the row of its own unit, so that one unit changes as many records as before.
+    """
+    from pdprivacy.core.rows.per_unit import looked_up
+
+    records, rows = records_of(facts), records_of(other)
+    assert records.units is not None
+    assert rows.units is not None
+    order = np.argsort(rows.units)
+    known = rows.units[order]
+    places = np.searchsorted(known, records.units)
+    known, order = np.append(known, -1), np.append(order, -1)  # a unit that nobody is
+    places = np.where(known[places] == records.units, order[places], -1)
+    nullable = how == "left"
+    # whether a unit has a row in a part that a sensitive column chose says what the column says
+    secretly = any(role == "sensitive" for step in other.lineage for _, role in step.decided_by)
+    added = [
+        replace(
+            column,
+            nullable=column.nullable or nullable,
+            role=(column.role or "sensitive") if secretly else column.role,
+        )
+        for column in other.domain.columns
+    ]
+    new = {
+        column.name: looked_up(rows.snapshot[column.name], column, places, records.snapshot.index)
+        for column in added
+    }
+    cells = [*(records.snapshot[name] for name in facts.domain), *new.values()]
+    frame = pd.DataFrame(dict(enumerate(cells)), index=records.snapshot.index, copy=False)
+    frame.columns = pd.Index([*facts.domain, *new], tupleize_cols=False)
+    domain = Domain((*facts.domain.columns, *added))
+    after = replace(records, cells=frame)
+    steps = "; ".join(step.text for step in other.lineage)
+    step = Step(
+        f"merge(how={how!r}, with {steps})",
+        condition=None if nullable else "has a row in the merged table",
+        made=frozenset(new),
+        mixed=frozenset(new) if secretly else other.mixed & frozenset(new),
+        decided_by=() if nullable else tuple(pair for step in other.lineage for pair in step.decided_by),
+    )
+    return replace(
+        facts,
+        domain=domain,
+        scope=facts.scope if nullable else facts.scope.of_subset(),
+        sealed=Sealed(after if nullable else after.selected(places >= 0)),
+        lineage=(*facts.lineage, step),
+        seeded=facts.seeded or other.seeded,
+    )
 
 
 # ---------------------------------------------------------------- declared groups

@@ -1,0 +1,68 @@
+"""The steps that treat the records of a unit together: one row for each unit, and rows of the same unit."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from pdprivacy.checks import one_of
+from pdprivacy.core.gate import parts
+from pdprivacy.core.gate.facts import Facts
+from pdprivacy.core.rows.per_unit import features_of
+from pdprivacy.errors import ParameterError
+from pdprivacy.hints.examples import quoted
+
+
+def one_row_per_unit(facts: Facts, columns: Mapping[Hashable, Any], bounds: object) -> Facts:
+    """Return the frame of one row per unit; see `ProtectedFrame.per_unit`."""
+    _refuse_parts(facts, "per_unit")
+    features, text = features_of(facts.domain, columns, bounds, facts.scope.contribution)
+    return parts.per_unit(facts, features, text)
+
+
+def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: object) -> Facts:
+    """Return the frame with the columns of a frame of the same units; see `ProtectedFrame.merge`."""
+    one_of(how, "how", ("left", "inner"))
+    _refuse_parts(facts, "merge")
+    _refuse_parts(other, "merge")
+    if facts.origin is not other.origin and (facts.tables is None or facts.tables is not other.tables):
+        raise ParameterError(
+            "'merge' takes a public table, or a frame of a table that was protected together with this one.",
+            'pdprivacy.protect_tables({"persons": (df, schema), ...}, unit="person_id", epsilon=1.0)',
+        )
+    if facts.budget is not other.budget:
+        raise ParameterError(
+            "'merge' takes a frame that spends the same budget, and these are groups of partition().",
+            "merge before partition",
+        )
+    if on is not None and on != facts.unit.column:
+        raise ParameterError(
+            f"'on' must be the column of the unit, {facts.unit.column!r}, between protected frames.",
+            f"on={quoted(facts.unit.column)}",
+        )
+    if other.scope.contribution > 1:
+        raise ParameterError(
+            "a unit may have several rows in the merged frame, so that a record would become several.",
+            "per_unit makes one row of them; or merge the other way round",
+        )
+    twice = [name for name in other.domain if name in facts.domain]
+    if twice:
+        raise ParameterError(
+            f"column {twice[0]!r} is declared in both frames.",
+            f"rename(columns={{{twice[0]!r}: NAME}}) first",
+        )
+    return parts.joined(facts, other, how)
+
+
+def _refuse_parts(facts: Facts, method: str) -> None:
+    if facts.unit.column is None:
+        raise ParameterError(
+            f"{method!r} is for frames of which a column names the unit of each record.",
+            'df.dp.protect(schema, unit="person_id", max_rows=10, epsilon=1.0)',
+        )
+    if facts.secret is not None or facts.in_secret:
+        raise ParameterError(
+            f"{method!r} is for whole tables, and these records are a secret part of one.",
+            f"{method} before sample or suppress_outliers",
+        )
+    facts.refuse_other_engines_for(method)
