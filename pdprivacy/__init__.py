@@ -60,7 +60,7 @@ if _typing.TYPE_CHECKING:
     from pdprivacy.declaration.schema import read_schema
     from pdprivacy.frames.frame import ProtectedFrame
     from pdprivacy.frames.protect import protect
-    from pdprivacy.frames.tables import protect_tables
+    from pdprivacy.frames.protected_tables import protect_tables
     from pdprivacy.inference.combining import combine
     from pdprivacy.inference.significance import chi2_contingency, pearsonr, ttest_ind
     from pdprivacy.ledger import Budget, Ledger
@@ -82,7 +82,7 @@ else:  # a type checker would take any name for one that is there
         "combine": "inference.combining",
         "load_ipython_extension": "show.pages",
         "pearsonr": "inference.significance",
-        "protect_tables": "frames.tables",
+        "protect_tables": "frames.protected_tables",
         "read_release": "pipeline.storage",
         "read_schema": "declaration.schema",
         "release_step": "pipeline.step",

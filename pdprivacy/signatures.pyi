@@ -342,7 +342,8 @@ class ProtectedMethods:
         release_id: str | None = None
     ) -> pd.DataFrame: ...
     def merge(
-        self, right: pd.DataFrame, how: Literal['left', 'inner'] = 'inner', on: Labels | None = None
+        self, right: pd.DataFrame | ProtectedFrame, how: Literal['left', 'inner'] = 'inner',
+        on: Labels | None = None
     ) -> ProtectedFrame: ...
     @overload
     def min(
@@ -407,6 +408,10 @@ class ProtectedMethods:
     def partition(
         self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
     ) -> dict[Hashable, ProtectedFrame]: ...
+    def per_unit(
+        self, columns: Mapping[Hashable, Any],
+        bounds: Mapping[Hashable, tuple[Rational, Rational]] | None = None
+    ) -> ProtectedFrame: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,

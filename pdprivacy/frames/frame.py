@@ -21,7 +21,7 @@ from pdprivacy.core.privacy import Rational
 from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
-from pdprivacy.frames import units
+from pdprivacy.frames import unit_steps
 from pdprivacy.frames.column import ProtectedColumn, check_constants
 from pdprivacy.frames.label_declaration import OTHER
 from pdprivacy.frames.opaque import Opaque
@@ -377,7 +377,9 @@ class ProtectedFrame(Opaque):
         ('Zurich', 'Bern')
         """
         if isinstance(right, ProtectedFrame):
-            return ProtectedFrame(units.with_rows_of_the_unit(self._protected, right._protected, how, on))
+            return ProtectedFrame(
+                unit_steps.with_rows_of_the_unit(self._protected, right._protected, how, on)
+            )
         step = steps.merge(self._protected.domain, right, how, on)
         keys = ", ".join(map(str, step.reads))
         return self._after(step, None if step.keep is None else f"{keys} in the merged table")
@@ -385,7 +387,7 @@ class ProtectedFrame(Opaque):
     @with_hints
     def per_unit(
         self,
-        columns: Mapping[Hashable, Any],
+        columns: Mapping[Hashable, Any] | None = None,
         bounds: Mapping[Hashable, tuple[Rational, Rational]] | None = None,
     ) -> ProtectedFrame:
         """Make one row of the records of each unit, such as a person's total of many purchases.
@@ -419,7 +421,7 @@ class ProtectedFrame(Opaque):
         >>> persons.dp.domain["spent"].bounds("mean"), persons.dp.domain["visits"].bounds("mean")
         ((0.0, 2000.0), (1.0, 1000.0))
         """
-        return ProtectedFrame(units.one_row_per_unit(self._protected, columns, bounds))
+        return ProtectedFrame(unit_steps.one_row_per_unit(self._protected, columns, bounds))
 
     @with_hints
     def rename(self, columns: Mapping[Hashable, Hashable]) -> ProtectedFrame:

@@ -13,7 +13,7 @@ from pdprivacy.checks import whole
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.spec import Price, Release
 from pdprivacy.core.privacy import Rational
-from pdprivacy.errors import ArgumentError, ParameterError
+from pdprivacy.errors import ArgumentError, ParameterError, got
 from pdprivacy.hints.suggestions import example_of
 from pdprivacy.releases.grouped import DeclaredGroups
 
@@ -85,9 +85,13 @@ def price_of(release: Release[Any]) -> Price:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """Return the values of an argument that takes one or several; no Series, which may hold cells."""
-    if isinstance(value, pd.Series):
-        raise ParameterError(f"{name!r} must be one value or a list of several (got a Series).")
+    """Return the values of an argument that takes one or several.
+
+    Refused are Series and arrays of other objects than numbers: they may hold cells, which errors would show.
+    """
+    numeric = isinstance(value, np.ndarray | pd.Index) and value.dtype.kind in "iuf"
+    if isinstance(value, np.ndarray | pd.Index | pd.Series) and not numeric:
+        raise ParameterError(f"{name!r} must be one value or a list of several (got {got(value)}).")
     several = isinstance(value, Sequence | np.ndarray | pd.Index) and not isinstance(value, str)
     several = several and getattr(value, "ndim", 1) > 0  # an array of no dimension is one value
     items = list(value) if several else [value]

@@ -195,9 +195,10 @@ def test_a_plan_has_a_row_per_choice_and_per_number():
 
 
 @pytest.mark.parametrize("option", ["epsilon", "bounding"])
-def test_a_series_is_no_choice_and_is_not_shown(option):
+@pytest.mark.parametrize("make", [pd.Series, pd.Index, lambda cells: np.array(cells, dtype=object)])
+def test_series_and_arrays_of_texts_are_no_choices_and_are_not_shown(option, make):
     with pytest.raises(ParameterError, match=f"'{option}' must be one value or a list of several") as caught:
-        protected().dp.plan.mean("x", **{"epsilon": 1, option: pd.Series([CANARY])})
+        protected().dp.plan.mean("x", **{"epsilon": 1, option: make([CANARY])})
     assert CANARY not in str(caught.value)
 
 

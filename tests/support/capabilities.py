@@ -121,6 +121,7 @@ VERBS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "assign": ("assign", (), {"z": "y * m"}),
     "cut": ("cut", ("y", [-1, 0, 2]), {}),
     "merge": ("merge", (pd.DataFrame({"s": ["no"], "v": [3]}),), {"on": "s"}),
+    "per_unit": ("per_unit", ({"v": ("y", "max")},), {}),
     "recode": ("recode", ("s", {"no": "yes"}), {}),
     "fillna": ("fillna", ({"x": 0},), {}),
     "rename": ("rename", ({"x": "z"},), {}),

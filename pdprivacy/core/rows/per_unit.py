@@ -42,7 +42,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordsOfUnits:
     """The records of one column, by unit: ``units`` counts from 0 to ``count`` - 1, each with a record."""
 
     values: pd.Series[Any]
@@ -91,17 +91,15 @@ def features_of(
     ParameterError : no pair of a column and a function, or an unknown function.
     DeclarationError : a function that does not suit its column.
     """
-    if not named:
-        raise ParameterError("'per_unit' needs at least one column.", EXAMPLES["per_unit"])
     ends = {} if bounds is None else bounds
     if not isinstance(ends, Mapping) or not set(ends) <= set(named):
         raise ParameterError(
             f"'bounds' must map new columns to pairs (got {got(bounds)}).", "bounds={'spent': (0, 1000)}"
         )
     features = tuple(
-        _clipped(_feature(domain, name, asked, most), ends.get(name)) for name, asked in named.items()
+        _clipped(_feature(domain, name, pair, most), ends.get(name)) for name, pair in named.items()
     )
-    written = {name: asked if isinstance(asked, str) else tuple(asked) for name, asked in named.items()}
+    written = {name: pair if isinstance(pair, str) else tuple(pair) for name, pair in named.items()}
     return features, call("per_unit", written, bounds=dict(ends) or None)
 
 
@@ -227,7 +225,7 @@ def values_of(features: Sequence[Feature], read: Read, units: Integers) -> tuple
             continue
         values = dense(read[feature.source.name]).reset_index(drop=True)
         _, compute = FUNCTIONS[feature.function]
-        columns.append(compute(feature, Records(values, places, len(known)), index))
+        columns.append(compute(feature, RecordsOfUnits(values, places, len(known)), index))
     frame = pd.DataFrame(dict(enumerate(columns)), index=index, copy=False)
     frame.columns = pd.Index([feature.column.name for feature in features], tupleize_cols=False)
     return frame, known
@@ -237,15 +235,15 @@ def _within(array: NDArray[Any], column: Column) -> NDArray[Any]:
     return np.clip(array, column.lower, column.upper)
 
 
-Made: TypeAlias = Callable[[Feature, Records, "pd.Index[Any]"], "pd.Series[Any]"]
+Made: TypeAlias = Callable[[Feature, RecordsOfUnits, "pd.Index[Any]"], "pd.Series[Any]"]
 
 
-def _made_count(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_count(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     counts = records.per_unit(records.present)
     return column_of(_within(counts, feature.column), None, feature.column, index)
 
 
-def _made_distinct(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_distinct(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source = _source(feature)
     present, keys = _known(records, source), _keys(records.values, source)
     pairs = pd.DataFrame({"unit": records.units[present], "key": keys[present]}).drop_duplicates()
@@ -253,19 +251,19 @@ def _made_distinct(feature: Feature, records: Records, index: pd.Index[Any]) -> 
     return column_of(_within(counts, feature.column), None, feature.column, index)
 
 
-def _made_sum(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_sum(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     totals = _totals(_source(feature), records)
     return column_of(_within(totals, feature.column), None, feature.column, index)
 
 
-def _made_mean(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_mean(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source, counts = _source(feature), records.per_unit(records.present)
     means = _totals(source, records) / np.maximum(counts, 1)
     inside = np.clip(means, *map(float, source.interval))  # a quotient is rounded
     return column_of(_within(inside, feature.column), counts == 0, feature.column, index)
 
 
-def _made_truth(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_truth(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source, every = _source(feature), feature.function == "all"
     present = records.present
     true = _numbers(records.values, source).astype(bool)
@@ -273,7 +271,7 @@ def _made_truth(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.
     return column_of(counts == 0 if every else counts > 0, None, feature.column, index)
 
 
-def _made_choice(feature: Feature, records: Records, index: pd.Index[Any]) -> pd.Series[Any]:
+def _made_choice(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source, keys = _source(feature), None
     if feature.function in ("min", "max"):
         keys = _keys(records.values, source)
@@ -282,7 +280,7 @@ def _made_choice(feature: Feature, records: Records, index: pd.Index[Any]) -> pd
     return looked_up(records.values, feature.column, rows, index)
 
 
-def _known(records: Records, source: Column) -> Mask:
+def _known(records: RecordsOfUnits, source: Column) -> Mask:
     """The records whose cell is no null and, of labels, a declared one."""
     if source.kind != "category":
         return records.present
@@ -333,7 +331,7 @@ def _numbers(values: pd.Series[Any], column: Column) -> NDArray[Any]:
     return whole(values, column)[0]
 
 
-def _totals(source: Column, records: Records) -> NDArray[Any]:
+def _totals(source: Column, records: RecordsOfUnits) -> NDArray[Any]:
     """Return the sum of the records of each unit, exact for whole numbers."""
     present = records.present
     numbers, units = _numbers(records.values, source)[present], records.units[present]

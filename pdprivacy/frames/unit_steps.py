@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pdprivacy.checks import one_of
 from pdprivacy.core.gate import parts
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows.per_unit import features_of
-from pdprivacy.errors import ParameterError
-from pdprivacy.hints.examples import quoted
+from pdprivacy.errors import ParameterError, kind
+from pdprivacy.hints.examples import EXAMPLES, quoted
 
 
-def one_row_per_unit(facts: Facts, columns: Mapping[Hashable, Any], bounds: object) -> Facts:
+def one_row_per_unit(facts: Facts, columns: object, bounds: object) -> Facts:
     """Return the frame of one row per unit; see `ProtectedFrame.per_unit`."""
     _refuse_parts(facts, "per_unit")
+    if not isinstance(columns, Mapping) or not columns:
+        raise ParameterError(
+            f"'columns' must map new names to pairs of a column and a function (got {kind(columns)}).",
+            EXAMPLES["per_unit"],
+        )
     features, text = features_of(facts.domain, columns, bounds, facts.scope.contribution)
     return parts.per_unit(facts, features, text)
 

@@ -1,4 +1,4 @@
-"""Tables of the same people: one budget, one unit, and rows that are looked up by it."""
+"""Tables of the same people, merged by the unit; and the module of these steps, `unit_steps`."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ VISIT_ROWS = [
     st.sampled_from(["left", "inner"]),
 )
 def test_rows_are_those_of_a_merge_in_pandas(ids, visits, how):
-    persons = [(one, "f", 20 + one) for one in ids]
-    rows = [(one, 1.5, True, n) for one, n in visits]
+    persons = [(unit, "f", 20 + unit) for unit in ids]
+    rows = [(unit, 1.5, True, n) for unit, n in visits]
     private = protected(persons, rows)
     made = private["visits"].per_unit({"total": ("n", "sum"), "rows": "size"})
     result = records_of(private["persons"].merge(made, how=how, on="id"))
