@@ -25,6 +25,7 @@ is typed, and named by its type else.
     ├── StepError              a release step cannot go on, or its body returns what is no release of it
     │   └── ChangedStepError   a step is tried again, but not as it was (also a ValueError)
     ├── EngineError            an engine failed to compute what was asked of it
+    ├── DefectError            a release that would lose more than its charge: a defect of pdprivacy
     ├── MetadataError          a frame without release metadata, or with an altered one
     │   └── NoPictureError       a frame that cannot be drawn
     └── MissingExtraError      an optional dependency is absent (also an ImportError)
@@ -59,6 +60,7 @@ __all__ = [
     "ChangedStepError",
     "DeclarationError",
     "DeclarationWarning",
+    "DefectError",
     "EngineError",
     "IntervalWarning",
     "InvalidDataError",
@@ -236,6 +238,10 @@ class ChangedStepError(StepError, ValueError):
 
 class EngineError(PrivacyError):
     """An engine failed halfway; says what it was to compute, and nothing of what it read."""
+
+
+class DefectError(PrivacyError):
+    """A release would lose more than its charge: a defect of pdprivacy; nothing was charged or read."""
 
 
 class MetadataError(PrivacyError):

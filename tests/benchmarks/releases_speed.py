@@ -18,12 +18,14 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
+from pdprivacy.core.gate import execute
 
 BLOCK = 1 << 17
 EPSILON = 0.1
@@ -239,6 +241,25 @@ def small(rounds: int) -> None:
     )
 
 
+def unverified() -> None:
+    """The share of the gate's last check in a mean of a hundred rows: with it over without it."""
+    real = execute.verified
+    for neighbors in ("add_remove", "replace_one"):
+        private = numbers(100).dp.protect(NUMBERS, epsilon=BUDGET, neighbors=neighbors)
+
+        def mean(private: Any = private, verified: Any = real) -> object:
+            execute.verified = verified
+            return private.dp.mean("income", epsilon=EPSILON)
+
+        def without(mean: Any = mean) -> object:
+            return mean(verified=lambda facts, task, price: price)
+
+        try:
+            versus(f"mean of 100 rows, {neighbors} / unverified", mean, without, 1.05, 1000)
+        finally:
+            execute.verified = real
+
+
 def memory(label: str, run: Callable[[], object], cells: int) -> None:
     """The peak of what one call allocates, beyond what was there before."""
     gc.collect()
@@ -275,6 +296,7 @@ def main() -> None:
     print(f"{'what':<66}{'median':>9} {'':<3}{'(min..max)':>18}{'target':>9}")
     importing(11)
     small(200)
+    unverified()
     tables(rows, 9)
     large_table(rows, 9)
     moments(rows, 9)

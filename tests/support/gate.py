@@ -16,6 +16,7 @@ from pdprivacy.core.gate.records import seal
 from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Release
 from pdprivacy.core.gate.tasks import NoisyNumbers, Selections
+from pdprivacy.core.statistics import Scope
 
 __all__ = ["Measured", "drawn", "exact", "measured", "selected"]
 
@@ -30,7 +31,9 @@ def drawn(
 ) -> Drawn:
     """The outcomes that the gate draws of a task, charged to this budget."""
     cells: Any = SimpleNamespace(engine="a test", in_turn=nullcontext, statistics=lambda: engine)
+    statistic = task.statistic if isinstance(task, NoisyNumbers) else task.choices[0]
     facts: Any = SimpleNamespace(
+        scope=getattr(statistic, "scope", Scope("add_remove", None)),
         sealed=seal(cells, pd.DataFrame(), (0, 0)),
         budget=budget,
         unit=Unit() if unit is None else unit,

@@ -55,7 +55,9 @@ HEAD = """# What to read to trust a number
 The gate alone charges, reads the records and draws noise for a release, and it takes sensitivities, noise
 and price from the files below. A protected frame holds two values: public facts, and its records under a
 seal. The verbs in `releases/` are handed facts alone; they choose the statistic, its columns and the
-arguments of the noise, and make a result of the noisy numbers. `core/gate` breaks the seal, in three files:
+arguments of the noise, and make a result of the noisy numbers. Before a charge, `core/gate/verification.py`
+recomputes shares, losses and bounds of what it is handed, and refuses a release that loses more than it
+pays; a fault of a verb is found there. `core/gate` breaks the seal, in three files:
 `execute.py` for a release that is paid for; `parts.py` for row steps, groups and secret parts, which give
 one protected frame for another; `curator.py` for figures [for the curator](api/curator.rst), who publishes
 none of them. A test of the syntax trees refuses every other module that names records, and every module but

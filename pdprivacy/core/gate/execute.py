@@ -17,6 +17,7 @@ from pdprivacy.core.gate.entered import ENTERED, charging
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.records import records_of
 from pdprivacy.core.gate.spec import Drawn, MethodCall, Price, Release, Task
+from pdprivacy.core.gate.verification import verified
 from pdprivacy.core.noise import Source
 from pdprivacy.core.privacy import Approx, Pure
 from pdprivacy.core.statistics import Read
@@ -53,6 +54,7 @@ def execute(release: Release[R], method_call: MethodCall | None = None) -> R:
     Raises
     ------
     ParameterError : a mechanism that does not fit. Nothing is charged.
+    DefectError : noise, reads and price contradict each other. Nothing is charged.
     BudgetExceeded, AlreadyCharged, LedgerError : nothing is read. What fails later stays charged.
     """
     if release.facts.keeper is not None:
@@ -69,7 +71,9 @@ def _made(release: Release[R], release_id: str | None) -> tuple[R, int, float | 
     """Charge, read and draw a release; return the published object, the number of its charge and its risk."""
     facts, task, source = release.facts, release.task, noise.source(release.call.rng)
     with records_of(facts).in_turn():  # before the charge: an interrupt of the wait costs nothing
-        price, entry = charge(facts, task.cost, task.price, release.label, release_id)
+        price, entry = charge(
+            facts, task.cost, lambda cost: verified(facts, task, task.price(cost)), release.label, release_id
+        )
         released, risk = read_and_draw(release, price, entry, source, release_id=release_id)
     return released, entry.number, risk
 
@@ -91,6 +95,8 @@ def execute_together(
     events = [pair for _, price in priced for pair in price.events]
     with noting_charges(), records_of(facts).in_turn():
         sources = [noise.source(release.call.rng) for release, _ in priced]
+        for release, price in priced:
+            verified(release.facts, release.task, price)
         _, entry = charge(facts, cost, lambda cost: Price(cost, title, events), label, release_id)
         ready = [release for release, _ in priced if not records_of(release.facts).pending]
         answers = records_of(facts).engine.collect(read for release in ready for read in release.task.reads)

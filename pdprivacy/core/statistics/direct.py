@@ -87,6 +87,11 @@ class Direct(Statistic):
         exponent = 21 + moved.denominator.bit_length() - moved.numerator.bit_length()
         return Fraction(1 << max(exponent, 0), 1 << max(-exponent, 0))
 
+    @cached_property
+    def _refinements(self) -> tuple[Fraction, ...]:
+        """The steps per unit of each entry."""
+        return tuple(self._refinement(self._sensitivity(i, j)) for i, j in self._pairs)
+
     @cached_property  # a release reads it several times, and many releases share it
     def parts(self) -> tuple[Part, ...]:
         parts = []
@@ -156,8 +161,8 @@ class Direct(Statistic):
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
         whole_numbers: list[Whole] = []
-        for (i, j), part, entry in zip(self._pairs, self.parts, self._entries(*answers), strict=True):
-            whole = round(entry * self._refinement(self._sensitivity(i, j)))
+        for finer, part, entry in zip(self._refinements, self.parts, self._entries(*answers), strict=True):
+            whole = round(entry * finer)
             if part.lower is not None and part.upper is not None:
                 least, most = _ends(part.lower, part.upper, part.unit)
                 whole = min(max(whole, least), most)
