@@ -468,6 +468,7 @@ TOPICS = {
         "oracle",
         "peers_benchmark",
         "planted_faults",
+        "proofs",
         "public_calls",
         "typing",
     },

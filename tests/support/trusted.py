@@ -63,6 +63,8 @@ one protected frame for another; `curator.py` for figures [for the curator](api/
 none of them. A test of the syntax trees refuses every other module that names records, and every module but
 five of `risk/` and `amplification/` that takes figures for the curator.
 
+[The proof book](proofs/index.md) proves what each of these parts must get right, about the code as it is.
+
 Lines of code are those that hold more than a comment or a docstring. Tests are given by their place under
 `tests/`.
 
