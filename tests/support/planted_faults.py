@@ -113,6 +113,70 @@ FAULTS = (
         ),
     ),
     PlantedFault(
+        "sum of a unit declared as narrow as that of one record",
+        "core/rows/per_unit.py",
+        "for times in (1, most)]",
+        "for times in (1, 1)]",
+        ("tests/core/rows/test_per_unit.py::test_declared_sums_are_reached_and_are_no_wider",),
+    ),
+    PlantedFault(
+        "number of records of a unit unbounded",
+        "core/rows/per_unit.py",
+        'Column(name, "integer", lower=1, upper=most), "size", None)',
+        'Column(name, "integer", lower=1, upper=1), "size", None)',
+        ("tests/core/rows/test_per_unit.py::test_rows_are_those_that_the_contribution_bound_and_steps_left",),
+    ),
+    PlantedFault(
+        "one row of each unit without records of its own",
+        "core/rows/per_unit.py",
+        '        order = np.argsort(units, kind="stable") if keys is None',
+        "        order = np.arange(len(units)) if keys is None",
+        (
+            "tests/core/rows/test_per_unit.py::test_the_first_and_the_last_are_those_in_the_order_of_the_table",
+        ),
+    ),
+    PlantedFault(
+        "rows of another unit merged",
+        "core/gate/parts.py",
+        "    places = np.where(known[places] == records.units, order[places], -1)\n",
+        "    places = order[places]\n",
+        (
+            "tests/frames/test_protected_tables.py::test_a_merge_has_the_domain_budget_and_stability_of_what_it_adds",
+        ),
+    ),
+    PlantedFault(
+        "groups with budgets of their own merged",
+        "frames/unit_steps.py",
+        "    if facts.budget is not other.budget:\n",
+        "    if False:\n",
+        ("tests/frames/test_protected_tables.py::test_groups_with_budgets_of_their_own_are_not_merged",),
+    ),
+    PlantedFault(
+        "several rows of a unit merged into one record",
+        "frames/unit_steps.py",
+        "    if other.scope.contribution > 1:\n",
+        "    if False:\n",
+        ("tests/frames/test_protected_tables.py::test_frames_that_do_not_belong_together_are_refused",),
+    ),
+    PlantedFault(
+        "looked up fractions with the bounds of the integers that they were",
+        "core/rows/lookup.py",
+        "tuple(stated if integers else map(float, stated))",
+        "tuple(stated)",
+        (
+            "tests/core/rows/test_lookup.py::test_a_table_without_a_row_for_each_label_makes_nulls_or_leaves_records_out",
+        ),
+    ),
+    PlantedFault(
+        "records with a null key looked up",
+        "core/rows/lookup.py",
+        "        return np.where(missing | (self.joint[at] != joint), -1, self.order[at])\n",
+        "        return np.where(self.joint[at] != joint, -1, self.order[at])\n",
+        (
+            "tests/core/rows/test_lookup.py::test_a_table_without_a_row_for_each_label_makes_nulls_or_leaves_records_out",
+        ),
+    ),
+    PlantedFault(
         "truncated Laplace with the plain scale",
         "core/mechanisms/laplace.py",
         "        return exact_laplace_scale(self.epsilon, moved, width, self.l0_sensitivity or 1)\n",

@@ -108,6 +108,13 @@ def test_declared_sums_are_reached_and_are_no_wider():
         assert (feature.column.lower, feature.column.upper) == (min(sums), max(sums))
 
 
+def test_the_first_and_the_last_are_those_in_the_order_of_the_table():
+    units, numbers = (2, 0, 2, 0, 1), (3, 1, -4, 5, 2)
+    frame = frame_from([(unit, 1.0, n, 7, True, "u", "S", 2) for unit, n in zip(units, numbers, strict=True)])
+    result, _ = computed(frame, {"first": ("n", "first"), "last": ("n", "last"), "least": ("n", "min")})
+    assert result.to_dict("list") == {"first": [1, 2, 3], "last": [5, 2, -4], "least": [1, 2, -4]}
+
+
 def databases():
     """All tables of up to three units with one or two records of two columns each."""
     record = list(product([-2.0, 3.0], [None, True]))
