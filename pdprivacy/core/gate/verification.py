@@ -24,7 +24,7 @@ Selections read no bounded terms: the sensitivity of their scores is recomputed 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -303,7 +303,7 @@ def check_moves(
         return
     added = scope.neighbors == "add_remove"
     rows = 0 if scope.filtered or scope.rows is None else max(scope.rows - scope.contribution, 0)
-    records = list(_records(scope, reads, few=len(parts) <= MANY >= parts[0].size))
+    records = _records(scope, reads, few=len(parts) <= MANY >= parts[0].size)
     for others in _values_of_others(reads, rows, added=added):
         table = Others(rows, others)
         answers = [ANSWERS[read.name](read, table, scope, records) for read in reads]
@@ -347,25 +347,25 @@ def _within(part: Part, before: Any, after: Any) -> bool:
     )
 
 
-def _records(scope: Scope, reads: Sequence[Read], few: bool) -> Iterator[Record | None]:
-    """Yield the records that are compared, the missing one first; "replace_one" may lack it."""
-    added, valued, squared, divided, nullable = scope.neighbors == "add_remove", False, False, False, False
+def _records(scope: Scope, reads: Sequence[Read], few: bool) -> tuple[Record | None, ...]:
+    """Return the records that are compared, the missing one first; "replace_one" may lack it."""
+    added, valued, squared, divided, vanishing = scope.neighbors == "add_remove", False, False, False, False
     for read in reads:
         if read.name in ("grouped", "clusters"):
             valued, squared = True, squared or _is_squared(read)
             divided = divided or bool(len(read.args[1]))
-            nullable = nullable or any(q.column.nullable for q in read.args[0])
+            vanishing = vanishing or any(q.column.nullable for q in read.args[0])
         divided = divided or read.name in ("table", "bins")
-    if added or scope.filtered or nullable:
-        yield None
-    yield Record(value="low")
-    if valued:
-        yield Record(value="high")
-        if squared and few:
-            yield Record(value="zero")
-    if divided and not added:
-        yield Record(first=False, value="low")
-        yield Record(first=False, value="high")
+    return _records_of(added or scope.filtered or vanishing, valued, squared and few, divided and not added)
+
+
+@lru_cache(maxsize=16)
+def _records_of(missing: bool, valued: bool, squared: bool, divided: bool) -> tuple[Record | None, ...]:
+    """Return records of these kinds: none, with values, with a value of 0 steps, and in the last cell."""
+    values = ("low", *["high"] * valued, *["zero"] * (valued and squared))
+    first = tuple(Record(value=value) for value in values)
+    last = (Record(first=False, value="low"), Record(first=False, value="high")) if divided else ()
+    return (*[None] * missing, *first, *last)
 
 
 def _step(quantity: Quantity, value: str) -> int:
@@ -384,23 +384,34 @@ def _grouped(read: Read, others: Others, scope: Scope, records: Sequence[Record 
     groups = len(keys) if read.name == "clusters" else groups_of(keys, read.args[2]) if len(keys) else 1
     size = len(quantities)
     pairs = [(i, j) for i in range(size) for j in range(i, size)] if _is_squared(read) else []
-    usual = [_step(q, others.value) for q in quantities]
+    values = {others.value, *[record.value for record in records if record]}
+    steps_of = {value: [_step(q, value) for q in quantities] for value in values}
+    base = [others.rows * step for step in steps_of[others.value]]
     answers = []
     for record in records:
-        cell, added, steps = 0, 0, usual
+        added, cell, steps = 0, 0, steps_of[others.value]
         if record is not None:
-            cell, added = 0 if record.first else groups - 1, scope.contribution
-            steps = [_step(q, record.value) for q in quantities]
-
-        def summed(base: int, more: int, cell: int = cell, added: int = added) -> list[int]:
-            numbers = [0] * groups
-            numbers[0] = others.rows * base
-            numbers[cell] += added * more
-            return numbers
-
-        products = {(i, j): summed(usual[i] * usual[j], steps[i] * steps[j]) for i, j in pairs}
-        answers.append(GroupedSums(summed(1, 1), [*map(summed, usual, steps)], products))
+            added, cell = scope.contribution, 0 if record.first else groups - 1
+            steps = steps_of[record.value]
+        sums = [
+            _in_groups(groups, cell, *pair) for pair in zip(base, [added * s for s in steps], strict=True)
+        ]
+        products = {}
+        for i, j in pairs:
+            usual = base[i] * steps_of[others.value][j]
+            products[i, j] = _in_groups(groups, cell, usual, added * steps[i] * steps[j])
+        answers.append(GroupedSums(_in_groups(groups, cell, others.rows, added), sums, products))
     return answers
+
+
+def _in_groups(groups: int, cell: int, base: int, added: int) -> list[int]:
+    """Return a number in the first group, and another one in the group of a record."""
+    if groups == 1:
+        return [base + added]
+    numbers = [0] * groups
+    numbers[0] = base
+    numbers[cell] += added
+    return numbers
 
 
 def _table(read: Read, others: Others, scope: Scope, records: Sequence[Record | None]) -> list[Any]:
