@@ -113,9 +113,10 @@ def _charged(price: Price) -> Limit:
     """Return the epsilon and the delta that an account counts: the cost, or the losses of the events."""
     cost, times, epsilon, delta = price.cost, price.times, Fraction(0), Fraction(0)
     for event, number in price.events:
-        if number == times == 1 and event.loss is cost:
+        loss: Any = event.loss  # never one in rho, which only a budget has
+        if number == times == 1 and loss is cost:
             return cost.epsilon, cost.delta
-        epsilon, delta = epsilon + event.loss.epsilon * number, delta + event.loss.delta * number
+        epsilon, delta = epsilon + loss.epsilon * number, delta + loss.delta * number
     return min(cost.epsilon * times, epsilon), min(cost.delta * times, delta)
 
 
@@ -204,7 +205,7 @@ def _generalized(part: Part, mechanism: Any, request: Any, each: tuple[float, fl
     scale, share = float(mechanism.steps * mechanism.grid), float(part.weight)
     moved = min(_moved(part, mechanism, request), part.linf * float(part.unit) / scale)
     tail = float(mechanism.distribution.reach(each[1] * share / 2)) / scale
-    return (tail + moved) ** p - tail**p
+    return float((tail + moved) ** p - tail**p)
 
 
 LOSSES: dict[str, Callable[[Part, Any, Any, tuple[float, float]], float]] = {
@@ -223,7 +224,7 @@ def _gaussian_holds(
     epsilon, delta = each
     if mechanisms[0].integer:
         if mechanisms[0].calibration == "zcdp":
-            return 1 / (2 * multiplier**2) <= float(largest_rho(*map(Fraction, each))) * AGREES
+            return 1 / (2 * multiplier**2) <= float(largest_rho(Fraction(epsilon), Fraction(delta))) * AGREES
         # one whole number stands for a vector of whole numbers, with the root of its length as the unit
         (part,), sigma = parts, float(mechanisms[0].steps)
         moved = part.l1 if part.l0 == 1 else part.l2_squared

@@ -22,6 +22,7 @@ from scipy import stats
 import pdprivacy  # noqa: F401 - registers the accessor
 from pdprivacy import Column, Domain
 from pdprivacy.core.statistics import Covariance, Direct, Moments, Noisy, Scope, quantity
+from pdprivacy.core.statistics.confidence import NUISANCE, of_ratio
 from pdprivacy.core.statistics.sums import product_interval
 from pdprivacy.errors import BudgetExceeded, DeclarationWarning
 from tests.support.statistics import accepts_only
@@ -462,3 +463,55 @@ def test_intervals_of_variances_and_covariances_move_with_no_offset(offset, mean
         return [np.ravel(end).tolist() for end in (*variance, *covariance, *by_group)]
 
     assert ends(offset) == ends(0.0)
+
+
+@pytest.mark.parametrize("statistic", ["var", "cov"])
+@pytest.mark.parametrize(("mean", "other_mean"), [(0.0, 0.0), (3.0, 3.0), (-3.0, 5.0)])
+@pytest.mark.parametrize(("count_std", "product_std"), [(0.5, 20.0), (2.0, 1.0)])
+def test_intervals_hold_what_the_noisy_numbers_do_not_contradict(
+    statistic, mean, other_mean, count_std, product_std
+):
+    """A variance v is contradicted if S + n c - 2 m A + n m^2 - v (n - 1) exceeds the noise, for all means m.
+
+    S is the noisy sum of squares less c each, A the noisy sum, n the noisy count, and 1, 2 m and c + m^2 - v
+    are the weights of their noise. Of a covariance: S - m B - k A + n m k - v (n - 1), and 1, k, m, m k - v.
+    """
+    rows, level, spread = 40.0, 0.9, 6.0 if statistic == "var" else -6.0
+    column = Column("x", "float", lower=-8.0, upper=8.0)
+    number = quantity(column, "var", products=True)
+    other_mean = mean if statistic == "var" else other_mean
+    stds = (1e-9, 1e-9) if mean == other_mean == 0 else (4.0, 7.0)
+    count = Noisy(np.array([rows]), count_std)
+    first, second = (
+        Noisy(np.array([rows * m]), std) for m, std in zip((mean, other_mean), stds, strict=True)
+    )
+    center = 32.0 if statistic == "var" else 0.0  # half the largest square
+    squares = Noisy(np.array([spread * (rows - 1) + rows * (mean * other_mean - center)]), product_std)
+    quantities, sums = ([number], [first]) if statistic == "var" else ([number] * 2, [first, second])
+    ends = product_interval(level, count, quantities, sums, squares)
+
+    sure = 1 - (1 - level) * NUISANCE / len(sums)
+    boxes = [
+        np.linspace(*(float(np.ravel(end)[0]) for end in of_ratio(sure, total, count, -8.0, 8.0)), 15)
+        for total in sums
+    ]
+    m, k = (boxes[0], boxes[0]) if statistic == "var" else (g.ravel() for g in np.meshgrid(*boxes))
+    v = np.linspace(0.0 if statistic == "var" else -128.0, 128.0, 1601)[:, np.newaxis]
+    noises = [np.full((1, 1), product_std)]
+    if statistic == "var":
+        noises.append(2 * np.abs(m) * stds[0])
+    else:
+        noises += [np.abs(k) * stds[0], np.abs(m) * stds[1]]
+    noises.append(np.abs(center + m * k - v) * count_std)
+    deviations = np.stack(np.broadcast_arrays(*noises), axis=-1)
+    a, b = (float(total.values[0]) for total in (first, first if statistic == "var" else second))
+    distance = squares.values[0] + rows * center - m * b - k * a + rows * m * k - v * (rows - 1)
+    free = np.abs(distance) <= count.tail.half(1 - (1 - level) * (1 - NUISANCE), deviations)
+    kept = v[free.any(axis=1), 0]
+    lower, upper = (float(np.ravel(end)[0]) for end in ends)
+    step = float(v[1, 0] - v[0, 0])
+    assert lower <= kept.min() + 1e-9
+    assert kept.max() <= upper + 1e-9
+    if mean == other_mean == 0:  # the means are known, and nothing is bounded from above
+        assert (lower, upper) == pytest.approx((kept.min(), kept.max()), abs=1.5 * step)
+    assert upper - lower <= 1.25 * (kept.max() - kept.min()) + 2 * step
