@@ -84,3 +84,15 @@ def test_partial_moments_of_the_discrete_laplace_law_at_infinity():
         law, z = DiscreteLaplace(b), np.arange(1.0, 60 * b + 5)
         for k in (1, 2, 3, 4):
             assert law.half_moment(k) == pytest.approx(math.fsum(z**k * law.pdf(z)), rel=1e-9)
+
+
+@pytest.mark.parametrize("reach", [0.0, 1e3])
+@pytest.mark.parametrize("law", [DiscreteLaplace(5.0), DiscreteNormal(5.0)])
+def test_the_central_interval_does_not_depend_on_where_its_search_starts(law, reach, monkeypatch):
+    """The inverse of the tail is rounded, so that the search may start on either side of the answer."""
+    z = np.arange(-400, 401)
+    masses = np.exp(-np.abs(z) / 5) if isinstance(law, DiscreteLaplace) else np.exp(-(z**2) / 50)
+    masses /= masses.sum()
+    smallest = next(half for half in range(401) if masses[np.abs(z) <= half].sum() >= 0.9)
+    monkeypatch.setattr(type(law), "reach", lambda self, tail: reach)
+    assert law.central(0.9) == smallest

@@ -153,6 +153,8 @@ def test_a_filter_is_a_string(text):
         "+30 < age and income > -1",
         "age in (30, 31) or age in {32, 33}",
         "30 < age <= 40 and 2.5 != income",
+        "age > 25 and (income >= 0 and member)",
+        "(age == 25 or age == 33) or (income > 1 or income < 0)",
     ],
 )
 def test_strings_backticks_and_operators_are_read_apart(text):

@@ -17,7 +17,7 @@ import pdprivacy
 from pdprivacy import Column, Domain, errors
 from pdprivacy.core.engines import PandasEngine
 from pdprivacy.core.statistics import Part, Quantile, RankGrid, Scope, quantile_bits, weight_of
-from pdprivacy.core.statistics.weighted import effective_rows
+from pdprivacy.core.statistics.weighted import WeightedCells, effective_rows
 from pdprivacy.errors import ArgumentError, DeclarationError, ParameterError
 from tests.support.claims import Moved, captured, check_attained, check_claims, check_shape, numbers
 from tests.support.engine_frames import ENGINES
@@ -632,6 +632,16 @@ def test_bounded_cells_do_not_raise_the_effective_number(bounding):
         effective.append(released.dp.metadata.effective_rows)
     assert np.mean(effective) <= size + 4 * np.std(effective) / np.sqrt(len(effective))
     assert np.mean(effective) >= 0.9 * size
+
+
+def test_truncated_cells_start_at_0():
+    """No sum of weights is below 0, so that noise has an open side from 0 on."""
+    column = Column("k", "category", categories=("a", "b"))
+    weight = weight_of(Column("w", "float", lower=0, upper=8), "value_counts")
+    for neighbors in ("add_remove", "replace_one"):
+        rows = None if neighbors == "add_remove" else 10
+        (part,) = WeightedCells((column,), Scope(neighbors, rows), "value_counts", weight).parts
+        assert (part.lower, part.upper) == (0, None)
 
 
 def test_metadata_say_the_weights_and_no_public_number_of_rows():
