@@ -24,6 +24,9 @@ from hypothesis import strategies as st
 from pdprivacy import Column
 from pdprivacy.core.engines import PandasEngine, pandas_engine
 from pdprivacy.core.statistics import Quantity, indicator, quantity
+from pdprivacy.core.statistics.interface import PRODUCT_BITS, SUM_BITS
+from pdprivacy.errors import PrivacyError
+from tests.support import oracle_cases, pairs
 from tests.support.engine_frames import sum_of
 
 NAN, INF = float("nan"), float("inf")
@@ -396,6 +399,27 @@ def test_products_are_exact_over_many_blocks():
     )
     assert [sum(grouped.products[pair]) for pair in ((0, 0), (0, 1), (1, 1))] == list(expected)
     assert [sum(column) for column in grouped.sums] == [sum(a), sum(b)]
+
+
+def test_products_are_read_of_numbers_of_few_steps_in_every_release(monkeypatch):
+    """Products of a block stay below 2**53 steps for numbers of 2**17 steps; sums may have 2**30."""
+    largest = {False: 0, True: 0}
+    grouped = PandasEngine.grouped
+
+    def noted(self, quantities, keys, method, *, products):
+        largest[products] = max(largest[products], *(number.reach for number in quantities))
+        return grouped(self, quantities, keys, method, products=products)
+
+    monkeypatch.setattr(PandasEngine, "grouped", noted)
+    private = pairs.protected("pandas", "add_remove", pairs.pair(1, "add_remove")[0])
+    for name in (*oracle_cases.MOMENTS, *oracle_cases.GROUPS, *oracle_cases.WEIGHTED):
+        with contextlib.suppress(PrivacyError):
+            pairs.RELEASES[name](private.dp)
+    assert 0 < largest[True] <= 1 << PRODUCT_BITS
+    assert 1 << SUM_BITS - 1 <= largest[False] <= 1 << SUM_BITS
+    block = pandas_engine.BLOCK
+    assert block << 2 * PRODUCT_BITS <= 1 << 53
+    assert block << SUM_BITS <= 1 << 53
 
 
 @pytest.mark.parametrize("end", [-1.0, 1.0])
