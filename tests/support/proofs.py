@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import functools
 import hashlib
 import re
@@ -143,7 +144,7 @@ class Page:
         return TEST.findall(self.sections.get("Tests", ""))
 
     def out_of_date(self) -> list[str]:
-        """Return what the page says of code that is not so any more."""
+        """Return the functions that have changed or are gone, and the tests that are gone."""
         changes = []
         for name, written in self.code.items():
             try:
@@ -151,12 +152,18 @@ class Page:
                     changes.append(f"{self.path.name}: {name} has changed")
             except LookupError as error:
                 changes.append(f"{self.path.name}: {error}")
-        return changes
+        gone = [f"{file}::{test}" for file, test in self.tests if test not in known_tests(file)]
+        return changes + [f"{self.path.name}: there is no {test}" for test in gone]
 
     def renew(self) -> None:
-        """Write the digests of the functions as they are."""
-        renewed = CODE.sub(lambda match: f"| `{match[1]}` | `{digest(match[1])}` |", self.text)
-        self.path.write_text(renewed, encoding="utf-8")
+        """Write the digests of the functions as they are; those of functions that are gone stay."""
+
+        def renewed(match: re.Match[str]) -> str:
+            with contextlib.suppress(LookupError):
+                return f"| `{match[1]}` | `{digest(match[1])}` |"
+            return match[0]
+
+        self.path.write_text(CODE.sub(renewed, self.text), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -201,16 +208,15 @@ def known_tests(file: str) -> frozenset[str]:
 
 
 def main() -> int:
-    """Renew the digests, or say which pages are out of date."""
+    """Renew the digests, or say which pages are out of date; after renewing, what is left to mend by hand."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="renew the digests in docs/proofs")
-    write = parser.parse_args().write
-    changes = [change for page in pages() for change in page.out_of_date()]
-    if write:
+    if parser.parse_args().write:
         for page in pages():
             page.renew()
+    changes = [change for page in pages() for change in page.out_of_date()]
     print("\n".join(changes) or "docs/proofs is up to date.")
-    return 1 if changes and not write else 0
+    return 1 if changes else 0
 
 
 if __name__ == "__main__":
