@@ -96,6 +96,89 @@ def test_displays_show_what_is_not_known_in_place_of_a_margin_of_error(private, 
     assert "all noise" not in repr(many.dp)
 
 
+def test_a_quantile_is_all_noise_where_its_selected_interval_is_the_whole_range(private):
+    for released in (
+        private.dp.groupby("g").quantile("income", q=[0.25, 0.5], epsilon=3, interval=True),
+        private.dp.groupby("g")["income"].median(epsilon=1, interval=True),
+        private.dp.max("income", epsilon=0.001, interval=True),
+        private.dp.quantile("income", [0.5, 0.9], epsilon=0.001, interval=True, releases=2),
+        private.dp.median("income", epsilon=5, interval=True),
+    ):
+        ends = released.dp.interval()
+        low, high = (np.ravel(ends[name]) for name in ("lower", "upper"))
+        expected = int(((low == 0) & (high == 200_000)).sum())
+        assert released.dp.metadata.error["all_noise"] == expected
+        texts = (
+            repr(released.dp),
+            released.dp.to_markdown(),
+            released.dp.to_latex(),
+            released.dp._repr_html_(),
+        )
+        for text in (*texts, pdprivacy.report(released, pictures=False).html):
+            assert text.count("unknown (0 to 200,000)") == expected
+    assert expected == 0
+    few = private.dp.groupby("g").median("income", epsilon=3, interval=True)
+    assert few.dp.metadata.error["all_noise"] >= 1  # of the group without records, whose ranks exceed them
+    assert repr(few.loc[["none"]].dp).count("unknown") == 1
+    assert "unknown" not in repr(few.loc[["many"]].dp)
+
+
+def test_dates_whose_selected_interval_is_the_whole_range_are_all_noise():
+    frame = pd.DataFrame({"when": pd.to_datetime(["2020-01-02"] * 40)})
+    import pandera.pandas as pa
+
+    within = pa.Check.in_range(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-12-31"))
+    schema = pa.DataFrameSchema({"when": pa.Column("datetime64[ns]", within, metadata={"dp": {}})})
+    private = pdprivacy.protect(frame, schema, epsilon=10**9)
+    hidden, precise = (private.dp.median("when", epsilon=epsilon, interval=True) for epsilon in (0.001, 1000))
+    assert (hidden.dp.metadata.error["all_noise"], precise.dp.metadata.error["all_noise"]) == (1, 0)
+    assert "unknown (2020-01-01 to 2020-12-31)" in repr(hidden.dp)
+    json.dumps(hidden.attrs["dp"], allow_nan=False)
+
+
+def test_counts_show_what_they_may_be_in_place_of_their_margin(private, tmp_path):
+    for released in (
+        private.dp.value_counts("g", epsilon=0.2, rng=3),
+        private.dp.crosstab("g", "b", epsilon=0.1, rng=3, margins=True),
+        private.dp.groupby("g").count(epsilon=0.2, rng=3),
+        private.dp.groupby("g").nunique("b", epsilon=0.2, rng=3),
+    ):
+        half = np.broadcast_to(np.array(released.dp.metadata.error["plus_minus"]), released.shape).ravel()
+        values = released.to_numpy().ravel()
+        texts = [
+            f"unknown (0 to {max(value, 0) + margin:,.0f})"
+            for value, margin in zip(values, half, strict=True)
+            if value <= margin
+        ]
+        assert texts
+        shown = (
+            repr(released.dp),
+            released.dp.to_markdown(),
+            released.dp.to_latex(),
+            released.dp._repr_html_(),
+        )
+        for text in shown:
+            assert text.count("unknown") == len(texts) == released.dp.metadata.error["all_noise"]
+            assert all(each in text for each in texts)
+        released.dp.to_excel(tmp_path / "counts.xlsx")
+
+
+@pytest.mark.full
+def test_plots_draw_intervals_of_quantiles(private):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    released = private.dp.groupby("g").median("income", epsilon=1, interval=True)
+    ends = released.dp.interval()[["lower", "upper"]].to_numpy().tolist()
+    ax = released.dp.plot()
+    drawn = [np.asarray(line)[:, 0].tolist() for lines in ax.collections for line in lines.get_segments()]
+    assert all(any(np.allclose(pair, line) for line in drawn if len(line) == 2) for pair in ends)
+    assert sum("unknown" in text.get_text() for text in ax.texts) == released.dp.metadata.error["all_noise"]
+    plt.close("all")
+
+
 @pytest.mark.full
 def test_plots_draw_the_whole_range(private):
     import matplotlib as mpl

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from pdprivacy.checks import doubles, one_of
 from pdprivacy.core.privacy import loss
-from pdprivacy.declaration.timeline import first_and_last, times
 from pdprivacy.errors import MetadataError, ParameterError, PrivacyError, short_tracebacks
 from pdprivacy.exact import EXACT
 from pdprivacy.releases.frame_json import pack
+from pdprivacy.releases.interval_frames import interval_of_dates, interval_of_quantiles
 from pdprivacy.text import markup
 from pdprivacy.text.marks import KEY, MARK
 from pdprivacy.text.numbers import printable
@@ -99,7 +99,8 @@ class Metadata:
         ``worst_case`` the largest within the bounds. For sums and shares of bounded numbers they are None,
         and ``note`` says why.
     bounds : [lower, upper] of the numbers where they were bounded, of all, of each, or of each column of a
-        table, or None; texts where these are dates.
+        table, or None; texts where these are dates. Of quantiles with intervals, the least and the largest
+        candidate.
     constraints : with ``constraint`` "linear", the linear constraints as texts; else None. The numbers before
         are kept as those of a projection.
     projection : the numbers that a projection changed: their places ``at`` (from 0, row by row), and their
@@ -198,7 +199,8 @@ class Metadata:
 
     def _pairs(self, name: str) -> Floats:
         """Return the stored bounds, (..., 2)."""
-        stored = None if "unit" in self.error else getattr(self, name)  # those of dates are texts
+        # those of dates are texts, and selected numbers are never beyond theirs
+        stored = None if {"unit", "below_best"} & {*self.error} else getattr(self, name)
         try:
             pairs = np.array(stored or (None, None), np.float64)
         except (TypeError, ValueError):
@@ -351,7 +353,7 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
     stored = {**metadata, "fingerprint": fingerprint(released), "original": pack(released)}
     released.attrs[KEY] = stored
     dtypes = [released.dtype] if isinstance(released, pd.Series) else released.dtypes
-    if "plus_minus" in stored["error"] and all(dtype.kind in "iufM" for dtype in dtypes):
+    if {"plus_minus", "lower"} & {*stored["error"]} and all(dtype.kind in "iufM" for dtype in dtypes):
         with suppress(MetadataError):
             hidden = int(all_noise(released, read(released)).sum())
             stored["error"] = {**stored["error"], "all_noise": hidden}
@@ -360,9 +362,9 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
 def all_noise(released: Released, facts: Metadata) -> Mask:
     """Return a mask of the numbers of an unchanged release of which the noise leaves nothing known.
 
-    A number within limits is all noise where its interval is all that is between them (`unknown`), such as
-    the mean of a group whose count is within its own margin of error. A count is all noise where it is at
-    most its margin of error.
+    A number within limits is all noise where its interval is all that is between them, such as the mean of
+    a group whose count is within its own margin of error. A count is all noise where it is at most its margin
+    of error (`unknown`).
 
     >>> import pandas as pd, pdprivacy
     >>> domain = pdprivacy.Domain((pdprivacy.Column("age", "integer", lower=0, upper=120),))
@@ -371,19 +373,17 @@ def all_noise(released: Released, facts: Metadata) -> Mask:
     >>> all_noise(mean, mean.dp.metadata), mean.dp.metadata.error["all_noise"]
     (array([ True]), 1)
     """
-    mask = unknown(released, facts)[0]
-    counts = _are_counts(released, facts)
-    if np.any(counts):
-        half = facts.error_of_each("plus_minus", released.shape)
-        mask = mask | (counts & (released.to_numpy(np.float64, na_value=np.nan) <= half))
-    return mask
+    return unknown(released, facts)[0]
 
 
 def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
-    """Return a mask of the numbers whose interval is all that is between their limits, and these limits.
+    """Return a mask of the numbers that are all noise, and the least and the largest that each may be.
 
-    The limits of dates are in seconds since 1970.
+    A count that is all noise may be from 0 to its margin of error above it. The limits of dates are in
+    seconds since 1970.
     """
+    if {"lower", "upper"} <= {*facts.error}:
+        return _whole_ranges(released, facts)
     half = facts.error_of_each("plus_minus", released.shape)
     if "unit" in facts.error:
         values, low, high = _dates_in_seconds(released, facts)
@@ -394,10 +394,28 @@ def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
     with np.errstate(invalid="ignore"):
         missing = WHOLE * (high - low)
         whole = np.isfinite(missing) & (missing > 0) & (lower - low <= missing) & (high - upper <= missing)
+        if np.any(counts := are_counts(released, facts)):
+            hidden = counts & (values <= half)
+            low, high = np.where(hidden, 0.0, low), np.where(hidden, np.maximum(values, 0) + half, high)
+            whole |= hidden
     return whole, low, high
 
 
-def _are_counts(released: Released, facts: Metadata) -> Any:
+def _whole_ranges(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
+    """`unknown` of quantiles with selected intervals, which may be the whole range of the candidates."""
+    shape = released.shape
+    pairs = np.full((*shape, 2), np.nan)
+    try:
+        if facts.bounds is not None:  # which releases of earlier versions do not have
+            pairs = np.broadcast_to(_in_seconds(facts.bounds), pairs.shape)
+        lower, upper = (_in_seconds(facts.error[name]).reshape(shape) for name in ("lower", "upper"))
+    except (TypeError, ValueError):
+        raise MetadataError(NO_BOUNDS) from None
+    low, high = pairs[..., 0], pairs[..., 1]
+    return (lower <= low) & (high <= upper) & (low < high), low, high
+
+
+def are_counts(released: Released, facts: Metadata) -> Any:
     """Return whether the numbers are counts, all or each, for the shape of the release."""
     if facts.statistic in (*COUNTS, "nunique"):
         return facts.normalize is None
@@ -414,17 +432,23 @@ def _are_counts(released: Released, facts: Metadata) -> Any:
 
 def _dates_in_seconds(released: Released, facts: Metadata) -> tuple[Floats, Floats, Floats]:
     """Return dates and their bounds in seconds, NaN for NaT and without bounds."""
-    seconds = np.vectorize(
-        lambda date: pd.Timestamp(date).timestamp() if pd.notna(date) else np.nan, otypes=[np.float64]
-    )
-    values = seconds(np.asarray(released, dtype=object))
+    values = _in_seconds(released)
     if facts.bounds is None:
         return values, np.full_like(values, np.nan), np.full_like(values, np.nan)
     try:
-        pairs = np.broadcast_to(seconds(np.array(facts.bounds, dtype=object)), (*released.shape, 2))
+        pairs = np.broadcast_to(_in_seconds(facts.bounds), (*released.shape, 2))
     except (TypeError, ValueError):
         raise MetadataError(NO_BOUNDS) from None
     return values, pairs[..., 0], pairs[..., 1]
+
+
+def _in_seconds(dates: Any) -> Floats:
+    """Return dates and texts of dates in seconds since 1970, NaN for NaT; numbers as they are."""
+    cells = np.asarray(dates, dtype=object)
+    if all(isinstance(cell, int | float) for cell in cells.flat):
+        return cells.astype(np.float64)
+    seconds = [pd.Timestamp(cell).timestamp() if pd.notna(cell) else np.nan for cell in cells.flat]
+    return np.array(seconds, np.float64).reshape(cells.shape)
 
 
 def read(released: Released) -> Metadata:
@@ -596,7 +620,7 @@ def interval(released: Released) -> Released:
             "take the interval from the released frame before changing it.",
         )
     if isinstance(metadata.error, Mapping) and {"lower", "upper"} <= {*metadata.error}:
-        return _interval_of_quantiles(within_bounds, metadata.error)
+        return interval_of_quantiles(within_bounds, metadata.error)
     if metadata.found or (isinstance(metadata.error, Mapping) and "below_best" in metadata.error):
         raise MetadataError(
             "A selection has an error in counts or ranks, and no interval around its value.",
@@ -607,7 +631,7 @@ def interval(released: Released) -> Released:
     if metadata.part is not None:  # whose nulls may stand for no released number
         error = np.where(pd.isna(released), np.nan, error)
     if "unit" in metadata.error:
-        return _interval_of_dates(released, error, half, metadata.bounds)
+        return interval_of_dates(released, error, half, metadata.bounds)
     values = released.to_numpy(dtype=np.float64)
     lower, upper = metadata.ends_of_each(values, half)
     pieces = {"released": values, "standard_error": error, "lower": lower, "upper": upper}
@@ -618,79 +642,6 @@ def interval(released: Released) -> Released:
         for name, piece in pieces.items()
     }
     return pd.concat(frames, axis=1)
-
-
-def _interval_of_quantiles(released: Released, error: Mapping[str, Any]) -> pd.DataFrame:
-    """`interval` of quantiles with selected ends, which have no standard error."""
-    table = released.to_frame() if isinstance(released, pd.Series) else released
-    ends: dict[str, pd.DataFrame] = {}
-    for name in ("lower", "upper"):
-        cells = np.reshape(np.array(error[name], dtype=object), table.shape)
-        columns = [
-            _dates_of(cells[:, at], table.iloc[:, at])
-            if table.dtypes.iloc[at].kind == "M"
-            else pd.Series(cells[:, at].astype(np.float64), index=table.index)
-            for at in range(table.shape[1])
-        ]
-        ends[name] = pd.concat(columns, axis=1).set_axis(table.columns, axis=1)
-    unknown = pd.DataFrame(np.nan, index=table.index, columns=table.columns)
-    pieces = {"released": table, "standard_error": unknown, **ends}
-    if isinstance(released, pd.Series):
-        return pd.concat({name: piece.iloc[:, 0] for name, piece in pieces.items()}, axis=1)
-    return pd.concat(pieces, axis=1)
-
-
-def _interval_of_dates(released: Released, error: Floats, half: Floats, bounds: Any) -> pd.DataFrame:
-    """`interval` of dates, with errors as times; ``bounds`` are texts, or None."""
-    table = released.to_frame() if isinstance(released, pd.Series) else released
-    if any(dtype.kind != "M" for dtype in table.dtypes):
-        raise MetadataError(
-            "The released dates are texts or objects here, and an interval is around dates.",
-            "the interval of the release, before its dates were converted.",
-        )
-    pairs = None
-    if bounds is not None:
-        pairs = np.broadcast_to(np.array(bounds), (*released.shape, 2)).reshape(*table.shape, 2)
-    columns: dict[str, list[Any]] = {name: [] for name in ("released", "standard_error", "lower", "upper")}
-    for position, (spread, margin) in enumerate(
-        zip(error.reshape(table.shape).T, half.reshape(table.shape).T, strict=True)
-    ):
-        dates = table.iloc[:, position].dt.as_unit("us")
-        width, error_of = (pd.Series(times(seconds), index=dates.index) for seconds in (margin, spread))
-        ends = [_known_dates(dates - width), _known_dates(dates + width)]
-        if pairs is not None:
-            low, high = (_dates_of(pairs[:, position, side], dates) for side in (0, 1))
-            ends = [end.clip(low, high) for end in ends]
-        pieces = (dates, error_of, *ends)
-        for name, values in zip(columns, pieces, strict=True):
-            columns[name].append(values)
-    if isinstance(released, pd.Series):
-        return pd.DataFrame({name: values[0].array for name, values in columns.items()}, index=released.index)
-    frames: dict[str, Any] = {
-        name: pd.concat(values, axis=1).set_axis(table.columns, axis=1) for name, values in columns.items()
-    }
-    together: pd.DataFrame = pd.concat(frames, axis=1)
-    return together
-
-
-def _dates_of(texts: Any, like: pd.Series[Any]) -> pd.Series[Any]:
-    """Texts as dates of the time zone and with the labels of other dates."""
-    zone: Any = like.dt.tz
-    stamps = [pd.Timestamp(str(text)) for text in texts]  # pandas 2 parses lists of them as nanoseconds
-    if zone is not None:
-        stamps = [stamp.tz_convert("UTC").tz_localize(None) for stamp in stamps]
-    array = np.array([stamp.as_unit("us").to_datetime64() for stamp in stamps], dtype="datetime64[us]")
-    dates = pd.Series(array, index=like.index)
-    return dates if zone is None else dates.dt.tz_localize("UTC").dt.tz_convert(zone)
-
-
-def _known_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
-    """Dates in microseconds, moved between the first and the last that a declaration can hold."""
-    zone: Any = dates.dt.tz
-    first, last = first_and_last("us", zone)
-    ends: list[Any] = [pd.Timestamp(end, unit="us", tz=zone) for end in (first, last)]
-    limited: pd.Series[Any] = dates.clip(*ends)
-    return limited
 
 
 # ---------------------------------------------------------------- recognition

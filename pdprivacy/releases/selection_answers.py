@@ -42,6 +42,16 @@ def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
     return released, None
 
 
+def _ranges(release: Release[Any]) -> Any:
+    """Return the least and the largest candidate of all numbers, or of each, as JSON."""
+    choices = [choice for choice in _choices_of(release) if isinstance(choice, Quantile)]
+    steps = ([(getattr(choice.grid, end),) * choice.groups for choice in choices] for end in ("low", "high"))
+    frames = [_frame(release, [own] * release.call.request.releases).to_numpy() for own in steps]
+    pairs = np.stack(frames, axis=-1)
+    alike = bool((pairs == pairs.reshape(-1, 2)[0]).all())
+    return _plain(pairs.reshape(-1, 2)[0] if alike else pairs)
+
+
 def _choices_of(release: Release[Any]) -> Sequence[Choice]:
     return _task_of(release).choices
 
@@ -222,6 +232,7 @@ def _attach(
             **{name: _plain(end) for name, end in ends.items()},
         },
         bounding=PROJECT if projects else None,
+        bounds=_ranges(release) if ends else None,
         projection=moved,
         rows=public_rows(release.facts, release.call),
         calibration=_task_of(release).choosing.calibration,

@@ -32,7 +32,7 @@ from pdprivacy.text.numbers import (
     span,
     unknown,
 )
-from pdprivacy.types import Floats
+from pdprivacy.types import Floats, Mask
 
 Texts: TypeAlias = list[list[str]]
 
@@ -262,17 +262,32 @@ class View:
 
     @cached_property
     def unknown(self) -> dict[tuple[int, int], str]:
-        """What stands beside the numbers that are within limits and all noise, by row and column."""
-        if not self.unchanged or "plus_minus" not in self.facts.error:
+        """What stands beside the numbers that are all noise, by row and column."""
+        if not self.unchanged or not {"plus_minus", "lower"} & {*self.facts.error}:
             return {}
-        shape = self.table.shape
-        mask, low, high = (each.reshape(shape) for each in metadata.unknown(self.released, self.facts))
-        return {
-            (row, column): unknown(self._limit(low[row, column]), self._limit(high[row, column]))
-            for row, column in np.argwhere(mask).tolist()
-        }
+        _, low, high = self.limits
+        texts = {}
+        for at in map(tuple, np.argwhere(self.limits[0]).tolist()):
+            half = float(self.half[at]) if self.counts[at] else None
+            texts[at] = unknown(self._limit(low[at]), self._limit(high[at], half))
+        return texts
 
-    def _limit(self, limit: float) -> str:
+    @cached_property
+    def counts(self) -> Mask:
+        """(R, C) which numbers are counts."""
+        counts = metadata.are_counts(self.released, self.facts)
+        return np.broadcast_to(counts, self.released.shape).reshape(self.table.shape)
+
+    @cached_property
+    def limits(self) -> tuple[Mask, Floats, Floats]:
+        """(R, C) which numbers are all noise, and the least and the largest that these may be."""
+        mask, low, high = metadata.unknown(self.released, self.facts)
+        shape = self.table.shape
+        return mask.reshape(shape), low.reshape(shape), high.reshape(shape)
+
+    def _limit(self, limit: float, half: float | None = None) -> str:
+        if half is not None:  # of a count, which ends at its margin of error
+            return paired(int(limit) if limit == int(limit) else float(limit), half)[0]
         return f"{pd.Timestamp(limit, unit='s').date()}" if self.dates else plain(float(limit))
 
     @cached_property
@@ -353,8 +368,7 @@ class View:
         if not self.span:
             return str((regression[0] if regression else self.facts.error).get("note") or "not known")
         more = "" if np.isfinite(self._all_half).all() else "; not known of all numbers"
-        hidden = self.facts.error.get("all_noise")
-        more += f"; {hidden:,} of them all noise" if isinstance(hidden, int) and hidden else ""
+        more += self._hidden
         if most := self._largest(self.facts.error.get("rounding_per_record")):
             more += f"; not of rounding, at most {most} per record"
             more += "" if self.facts.statistic == "sum" else " over the sum of the weights"
@@ -398,6 +412,12 @@ class View:
             return text
         return f"{self.span}: {self.level} margin of error of each noisy count; {text}. {error.get('note')}"
 
+    @property
+    def _hidden(self) -> str:
+        """How many of the numbers are all noise; empty if none is."""
+        hidden = self.facts.error.get("all_noise")
+        return f"; {hidden:,} of them all noise" if isinstance(hidden, int) and hidden else ""
+
     def _selection_error(self) -> str:
         error, statistic = self.facts.error, self.facts.statistic
         most = _by_name(error["below_best"])
@@ -417,7 +437,8 @@ class View:
             text += " There were too few public records for this rank: the value may lie beyond all records."
         if "lower" in error:
             name = "quantile" if self.facts.statistic not in ("min", "max") else extreme_of(self.facts)
-            text += f" released.dp.interval() returns an interval for the {name} of these data."
+            text += f" released.dp.interval() returns an interval for the {name} of these data"
+            text += f"{self._hidden}."
         return text + self._in_value()
 
     def _sought(self) -> str:

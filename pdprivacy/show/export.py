@@ -79,7 +79,8 @@ def to_frame(released: Any) -> pd.DataFrame:
 def markdown(released: Any, *, note: bool = True) -> str:
     """Return a release as a table in Markdown, each number with its margin of error.
 
-    ``note``: whether a line below the table says what was released, what ± means, and the cost.
+    ``note``: whether a line below the table says what was released, what ± means, the cost, and the
+    disclosure risk.
 
     Raises MetadataError for anything but an unchanged release.
 
@@ -107,7 +108,8 @@ def latex(released: Any, *, note: bool = True) -> str:
     r"""Return a release as a ``tabular`` of LaTeX, each number with its margin of error.
 
     The document needs ``\usepackage{booktabs}``, as for `DataFrame.to_latex`. ``note``: whether a line below
-    the table says what was released, what ± means, and the cost.
+    the table says what was released, what ± means, the cost, and the
+    disclosure risk.
 
     Raises MetadataError for anything but an unchanged release.
 
@@ -196,6 +198,8 @@ def _note(view: View) -> str:
     sentences = [f"{view.title} {view.records}".rstrip(), error.rstrip(".")]
     sentences += [view.part.capitalize()] * bool(view.part)
     sentences += [f"Cost: {view.cost}" + f" for all {view.all_numbers:,} numbers" * bool(view.part)]
+    if view.risk:
+        sentences.append(f"Risk: {view.risk.rstrip('.')}")
     if view.facts.seeded is not False:
         sentences.append(SEEDED.capitalize())
     return f"{'. '.join(sentences)}."

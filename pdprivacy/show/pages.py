@@ -150,7 +150,13 @@ def _numbers(view: View) -> tuple[Table, ShownCells]:
     window = ShownCells.of(*view.table.shape)
     rows, columns = window.at
     values, half = _floats(view.table.iloc[rows, columns]), view.half[np.ix_(rows, columns)]
-    bars, axes = (values - half, values, values + half), _shared_axes(view)
+    lower, upper = values - half, values + half
+    if view.unknown:  # of counts the margins of error are drawn
+        hidden, *limits = (
+            each[np.ix_(rows, columns)] for each in (view.limits[0] & ~view.counts, *view.limits[1:])
+        )
+        lower, upper = (np.where(hidden, *ends) for ends in zip(limits, (lower, upper), strict=True))
+    bars, axes = (lower, values, upper), _shared_axes(view)
     return view.grid(window, lambda texts: _barred(window, texts, bars, axes)), window
 
 

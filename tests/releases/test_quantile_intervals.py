@@ -1,4 +1,4 @@
-"""Intervals of quantiles: on either side of the quantile of the data, and the loss of their parts."""
+"""Intervals of quantiles (`interval_frames`): on either side of the quantile, and the loss of their parts."""
 
 from __future__ import annotations
 

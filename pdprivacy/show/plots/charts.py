@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.errors import MetadataError, NoPictureError
+from pdprivacy.releases import metadata
 from pdprivacy.releases.metadata import PROJECT, Metadata, Released
 from pdprivacy.releases.view import LABELS, SEEDED, View, mechanism_text
 from pdprivacy.show.plots.canvas import ORDERS, POINTS, Canvas, date_ticks, linear_ticks
@@ -85,7 +86,7 @@ class Cube:
         limits = view.facts.bounds_of_each("bounds" if view.facts.bounds else "value_bounds", released.shape)
         lower, upper = (limit.reshape(len(released), -1) for limit in limits)
         columns, order = _order(released, view.facts)
-        ends = view.facts.ends_of_each(*(each.reshape(released.shape) for each in (values, view.half)))
+        ends = _ends(view, values)
         unknown = np.zeros(values.shape, dtype=bool)
         unknown[tuple(zip(*view.unknown, strict=True))] = bool(view.unknown)
         return cls(
@@ -105,8 +106,8 @@ class Cube:
 
     @property
     def within(self) -> Mask:
-        """Whether the interval of each number contains 0."""
-        return within_noise(self.values, self.half)
+        """Whether the interval of each number contains 0, or begins there."""
+        return within_noise(self.values, self.half) | self.unknown
 
     @property
     def unit(self) -> str:
@@ -155,6 +156,17 @@ class Cube:
             f"errors are those before constraint={facts.constraint!r}" if facts.constraint else "",
             SEEDED if facts.seeded else "",
         ]
+
+
+def _ends(view: View, values: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of intervals, (R, C) each; NaN where they are not known."""
+    if not {"lower", "upper"} <= {*view.facts.error}:
+        return view.facts.ends_of_each(*(each.reshape(view.released.shape) for each in (values, view.half)))
+    frame, width = metadata.interval(view.released), values.shape[1]
+    lower, upper = (frame.iloc[:, at : at + width] for at in (2 * width, 3 * width))
+    if view.dates:
+        return seconds_of(lower), seconds_of(upper)
+    return lower.to_numpy(np.float64), upper.to_numpy(np.float64)
 
 
 def seconds_of(table: pd.DataFrame) -> Floats:
@@ -358,6 +370,8 @@ def _have_room(canvas: Canvas, panels: Sequence[Panel]) -> bool:
 
 def _bars_are(cube: Cube) -> str:
     """Return the meaning of the error bars, or the reason why there are none."""
+    if cube.view.selected and np.isfinite(cube.ends[0]).any():
+        return f"bars: {cube.view.level} intervals, selected with the numbers"
     if cube.view.selected:
         return f"no bars: {cube.view.error}"
     if not np.isfinite(cube.half).any():
@@ -374,7 +388,7 @@ def _points(part: Canvas, panel: Panel) -> None:
     if panel.name:
         part.name(panel.name)
     heights, known = panel.places, panel.known
-    bars = known & np.isfinite(panel.half)
+    bars = known & np.isfinite(panel.ends[0]) & np.isfinite(panel.ends[1])
     ax.hlines(heights[bars], panel.ends[0][bars], panel.ends[1][bars], color=COLOUR, linewidth=1.6, zorder=2)
     ax.plot(
         panel.values[known], heights[known], linestyle="", marker="o", markersize=5, color=COLOUR,

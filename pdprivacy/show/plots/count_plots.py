@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.show.plots.canvas import ORDERS, Canvas, linear_ticks, log_ticks, luminance, mixed
-from pdprivacy.show.plots.charts import Cube, edge_texts, edges_of, label_of, names_of, within_noise
+from pdprivacy.show.plots.charts import Cube, edge_texts, edges_of, label_of, names_of
 from pdprivacy.text.numbers import plain, span
 from pdprivacy.types import Floats, Integers, Mask
 
@@ -218,19 +218,18 @@ SMALLEST = 4.5  # points of a number in a cell
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table as it is drawn, (R, C * M), the releases side by side; ``sums``: which cells are sums."""
+    """A table as it is drawn, (R, C * M), the releases side by side.
+
+    ``sums``: which cells are sums. ``within``: which are within their noise.
+    """
 
     rows: pd.Index[Any]
     columns: pd.Index[Any]
     values: Floats
     half: Floats
     sums: Mask
+    within: Mask
     many: int
-
-    @property
-    def within(self) -> Mask:
-        """Whether the interval of each number contains 0."""
-        return within_noise(self.values, self.half)
 
     def labels(self) -> list[str]:
         """Return the column labels, release by release."""
@@ -243,7 +242,7 @@ class HeatMap:
 def grid_of(cube: Cube) -> HeatMap | None:
     """Return the table of a release; the last level of a Series as columns. None if cells are missing."""
     rows, columns = cube.rows, cube.columns
-    values, half = cube.values, cube.half
+    values, half, within = cube.values, cube.half, cube.within
     if columns is None:
         pivoted = _pivoted(rows)
         if pivoted is None:
@@ -251,6 +250,7 @@ def grid_of(cube: Cube) -> HeatMap | None:
         rows, columns, order = pivoted
         shape = (len(rows), len(columns), cube.many)
         values, half = (numbers[order, 0].reshape(shape) for numbers in (values, half))
+        within = within[order, 0].reshape(shape)
     sums = np.zeros(values.shape, dtype=bool)
     facts = cube.view.facts
     if facts.margins:
@@ -260,7 +260,7 @@ def grid_of(cube: Cube) -> HeatMap | None:
     def flat(numbers: NDArray[Any]) -> NDArray[Any]:
         return numbers.transpose(0, 2, 1).reshape(len(rows), -1)
 
-    return HeatMap(rows, columns, flat(values), flat(half), flat(sums), cube.many)
+    return HeatMap(rows, columns, flat(values), flat(half), flat(sums), flat(within), cube.many)
 
 
 def _pivoted(index: pd.Index[Any]) -> tuple[pd.Index[Any], pd.Index[Any], Integers] | None:

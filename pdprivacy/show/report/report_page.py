@@ -371,11 +371,9 @@ def release_table(release: ReportedRelease) -> Table:
         rows = [[*key, *map(joined, line)] for key, line in zip(keys, pairs, strict=True)]
         return Table([*heads, *named], rows, caption, len(heads), note=_omission_note(len(frame), "rows"))
     heads += [] if series else _names(frame.columns, "column")
-    ends = ["released", "±"][: 1 if view.without_margins else 2]
-    cells = [
-        [[value, signed(half) if half else "not known"][: len(ends)] for value, half in line]
-        for line in pairs
-    ]
+    ends = ["released", "±"][: 1 if view.without_margins and not view.unknown else 2]
+    none = "" if view.without_margins else "not known"
+    cells = [[[value, signed(half) if half else none][: len(ends)] for value, half in line] for line in pairs]
     return _long_table(heads, ends, keys, tops, cells, caption, frame.size)
 
 
