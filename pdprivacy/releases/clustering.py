@@ -23,7 +23,7 @@ from pdprivacy.core.statistics import Clusters, Medians, Quantity, count_share, 
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import ParameterError
 from pdprivacy.releases.noisy_parts import noisy_parts
-from pdprivacy.releases.publish import attach, published
+from pdprivacy.releases.publish import attach, published, risk_noted
 from pdprivacy.releases.results import Result
 from pdprivacy.text.progress import shown
 from pdprivacy.types import Floats, Labels
@@ -123,7 +123,7 @@ def kmeans(
     first = Clusters(quantities, start, share, protected.scope)
     shown((), rounds, "kmeans", progress, long=True)  # refused before anything is charged
 
-    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, None]:
+    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, str | None]:
         last = first
         for noisy in drawn.outcomes[:-1]:
             last = last.after(noisy)
@@ -131,7 +131,7 @@ def kmeans(
         result = Result(last.finish(noisy), noisy, drawn.price, None, None, last.ends, level=drawn.level)
         details = {"rows": None, "iterations": rounds, "counts": noisy[0].values.tolist()}
         details["parts"] = noisy_parts(last, call, [result], [result])
-        return published(release, drawn, [result], details), None
+        return published(release, drawn, [result], details), risk_noted(protected, call, drawn)
 
     label = f"{call.label(protected)}, {rounds} iteration{'s'[: rounds != 1]}"
     labels = AnswerLabels(pd.RangeIndex(size), name_index(chosen))
@@ -205,7 +205,7 @@ def kmedian(
     call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
     task = Swaps(walk, choosing, (walk.start,))
 
-    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, None]:
+    def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, str | None]:
         (mechanism,) = drawn.price.mechanisms
         released = release.labels.to_pandas(walk.points_of_set(task.chosen(drawn.outcomes)))
         attach(
@@ -220,7 +220,7 @@ def kmedian(
             steps=swaps,
             error={"level": LEVEL, "below_best": mechanism.shortfall(walk.selections, LEVEL) * walk.step},
         )
-        return released, None
+        return released, risk_noted(protected, call, drawn)
 
     label = f"{call.label(protected)}, {swaps} step{'s'[: swaps != 1]}"
     labels = AnswerLabels(pd.RangeIndex(size), name_index(chosen))

@@ -29,7 +29,7 @@ from pdprivacy.core.statistics.private_bounds import STAGES, BoundSearch, WideGr
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import DeclarationError
 from pdprivacy.frames.use import declared_as
-from pdprivacy.releases.publish import attach
+from pdprivacy.releases.publish import attach, risk_noted
 from pdprivacy.types import Labels
 
 NOTE = "No bound of the number of records outside holds for all data; typically it is a few over epsilon."
@@ -153,7 +153,7 @@ def _numeric(protected: Facts, columns: Labels) -> tuple[Column, ...]:
     return chosen
 
 
-def _bounds_answer(release: Release[Any], drawn: Drawn) -> tuple[pd.DataFrame, None]:
+def _bounds_answer(release: Release[Any], drawn: Drawn) -> tuple[pd.DataFrame, str | None]:
     """Return the bounds of all columns, with their metadata."""
     task = release.task
     assert isinstance(task, BoundSearches)
@@ -174,4 +174,4 @@ def _bounds_answer(release: Release[Any], drawn: Drawn) -> tuple[pd.DataFrame, N
         rows=release.facts.scope.row_bounds()[1],
         found={"kind": "bounds", "method": "reach", "declared": [declared_as(column) for column in columns]},
     )
-    return released, None
+    return released, risk_noted(release.facts, release.call, drawn)

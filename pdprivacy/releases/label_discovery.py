@@ -18,7 +18,7 @@ from pdprivacy.core.privacy import Rational, loss
 from pdprivacy.declaration.domain import Column
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.hints.examples import quoted
-from pdprivacy.releases.publish import attach
+from pdprivacy.releases.publish import attach, risk_noted
 from pdprivacy.types import Labels
 
 CHOSEN = (
@@ -112,8 +112,8 @@ def find_labels(
     request = Request(cost.epsilon, mechanism="laplace")  # only its cost is used
     call = Call("find_labels", request, rng=rng, columns=chosen, release_id=release_id)
 
-    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
-        return _published(release, drawn, counted), None
+    def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, str | None]:
+        return _published(release, drawn, counted), risk_noted(protected, call, drawn)
 
     return Release(protected, call, call.label(protected), task, AnswerLabels(name_index(chosen)), publish)
 

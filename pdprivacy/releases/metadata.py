@@ -359,6 +359,12 @@ def attach(released: Released, metadata: Mapping[str, Any]) -> None:
             stored["error"] = {**stored["error"], "all_noise": hidden}
 
 
+def no_risk(reason: str) -> dict[str, Any]:
+    """Return the record of a disclosure risk that is not known."""
+    known = {"measure": "expected", "source": "released counts"}
+    return {**known, "by_cells": None, "by_records": None, "reason": reason}
+
+
 def all_noise(released: Released, facts: Metadata) -> Mask:
     """Return a mask of the numbers of an unchanged release of which the noise leaves nothing known.
 

@@ -73,7 +73,9 @@ def release_of(
                 lower, upper = (np.broadcast_to(limit, np.shape(answer.values)) for limit in limits)
                 answer = replace(answer, lower=lower, upper=upper)
             results.append(Result(answer, noisy, drawn.price, offsets, bounding, ends, level=drawn.level))
-        details, reached = ({}, None) if risk is None else risk(results, drawn.entry)
+        details, reached = (
+            ({}, risk_noted(facts, call, drawn)) if risk is None else risk(results, drawn.entry)
+        )
         labelled = results if transform is None else [*map(transform, results)]
         details["parts"] = noisy_parts(statistic, call, results, labelled)
         results = labelled
@@ -174,6 +176,32 @@ def _moved(released: Released, before: Released, errors: Errors) -> dict[str, li
     }
 
 
+NO_LABELS = "The release is by group and of a sensitive column, but holds no counts of its labels."
+"""Why there is no estimate of the risk of means, modes, quantiles and the like."""
+
+BY_LABEL = ("value_counts", "histogram", "crosstab", "proportion", "find_labels")
+"""Statistics whose numbers are by the labels of their columns."""
+
+
+def unknown_risk(facts: Facts, call: Call) -> str:
+    """Return why the disclosure risk of a release without counts of labels is not known.
+
+    It is empty where no sensitive column takes part, or where nothing else divides the records: a key, the
+    labels of a table, or a condition. A pooled statistic is of all groups together.
+    """
+    keys = (*call.by, *(call.columns if call.statistic in BY_LABEL else ()))
+    columns = (*call.by, *call.columns, *(() if call.weights is None else (call.weights,)))
+    decided = {*facts.decided_by.values()}
+    sensitive = "sensitive" in {*(column.role for column in columns), *decided}
+    divided = bool({*(column.role for column in keys), *decided} - {"sensitive"})
+    return NO_LABELS if sensitive and divided and not call.statistic.startswith("pooled") else ""
+
+
+def risk_noted(facts: Facts, call: Call, drawn: Drawn) -> str | None:
+    """Return what the budget notes of such a release: the reason; None where there is none, or in a plan."""
+    return (unknown_risk(facts, call) or None) if drawn.entry is not None else None
+
+
 def attach(facts: Facts, call: Call, drawn: Drawn, released: Released, **details: Any) -> None:
     """Write the metadata of a release; ``details``: facts of this kind of release alone."""
     price, entry = drawn.price, drawn.entry
@@ -199,6 +227,8 @@ def attach(facts: Facts, call: Call, drawn: Drawn, released: Released, **details
         "weights": None if call.weights is None else str(call.weights.name),
         **details,
     }
+    if "dr_ha" not in stored and (reason := unknown_risk(facts, call)):
+        stored["dr_ha"] = metadata.no_risk(reason)
     metadata.attach(released, stored)
 
 

@@ -18,11 +18,11 @@ from pdprivacy.core.statistics.candidates import Side
 from pdprivacy.exact import EXACT
 from pdprivacy.releases.metadata import Released
 from pdprivacy.releases.projection import RANKS_BEFORE
-from pdprivacy.releases.publish import attach, dated, public_rows, side_by_side, timelines_of
+from pdprivacy.releases.publish import attach, dated, public_rows, risk_noted, side_by_side, timelines_of
 from pdprivacy.releases.quantile_order import in_order, ranks_in_order
 
 
-def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
+def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, str | None]:
     """Return the selected labels or numbers of a release, with their metadata."""
     choices = _choices_of(release)
     steps = map(_with_reach, choices, drawn.price.mechanisms, drawn.outcomes)
@@ -39,7 +39,7 @@ def selection_answer(release: Release[Any], drawn: Drawn) -> tuple[Any, None]:
         ends, ends_before = (_around(frame.to_numpy(), **outer) for frame in (released, before))
     moved = _moved(released, before, ends_before) if release.call.request.projects else None
     _attach(release, drawn, released, ends, moved)
-    return released, None
+    return released, risk_noted(release.facts, release.call, drawn)
 
 
 def _ranges(release: Release[Any]) -> Any:

@@ -130,6 +130,8 @@ REASONS = {
         "Shares",
     ),
     "sums by group": (lambda p: p.dp.groupby(["region", "debt"]).sum("w", epsilon=1), "no counts"),
+    "means of numbers": (lambda p: p.dp.groupby("region").mean("income", epsilon=1), "no counts"),
+    "counts of a column": (lambda p: p.dp.groupby("region").agg("count", "debt", epsilon=1), "no counts"),
     "weights": (lambda p: p.dp.value_counts(["region", "debt"], epsilon=1, weights="w"), "weights"),
     "weighted shares": (
         lambda p: p.dp.groupby("region").proportion("debt", epsilon=1, weights="w"),
@@ -144,8 +146,6 @@ NO_RISK = {
     "one share": lambda p: p.dp.proportion("debt", epsilon=1),
     "sensitive columns alone": lambda p: p.dp.crosstab("health", "debt", epsilon=1),
     "all records": lambda p: p.dp.count(epsilon=1),
-    "means of numbers": lambda p: p.dp.groupby("region").mean("income", epsilon=1),
-    "counts of a column": lambda p: p.dp.groupby("region").agg("count", "debt", epsilon=1),
 }
 
 

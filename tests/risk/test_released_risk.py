@@ -268,3 +268,109 @@ def test_a_layout_beyond_its_work_has_the_reason(monkeypatch):
         assert record["by_records"] is None
         assert "takes longer than its release" in record["reason"]
     assert frame.dp.crosstab("a", "s", epsilon=1).dp.metadata.dr_ha["by_records"] > 0
+
+
+# ---------------------------------------------------------------- every verb
+
+OF_A_GROUP = {
+    "agg": lambda dp: dp.agg({"n": ["count", "mean"]}, epsilon=1),
+    "corr": lambda dp: dp.corr(["n", "w"], epsilon=1),
+    "count": lambda dp: dp.count("n", epsilon=1),
+    "cov": lambda dp: dp.cov(["n", "w"], epsilon=1),
+    "crosstab": lambda dp: dp.crosstab("free", "s", epsilon=1),
+    "describe": lambda dp: dp.describe("n", epsilon=1),
+    "find_bounds": lambda dp: dp.find_bounds("n", epsilon=1),
+    "find_labels": lambda dp: dp.find_labels("found", epsilon=1, delta=1e-6),
+    "histogram": lambda dp: dp.histogram("n", epsilon=1),
+    "kmeans": lambda dp: dp.kmeans(["n", "w"], 2, epsilon=1),
+    "kmedian": lambda dp: dp.kmedian("n", 2, epsilon=1),
+    "max": lambda dp: dp.max("n", epsilon=1),
+    "mean": lambda dp: dp.mean("w", weights="n", epsilon=1),
+    "median": lambda dp: dp.median("n", epsilon=1),
+    "min": lambda dp: dp.min("n", epsilon=1),
+    "mode": lambda dp: dp.mode("s", epsilon=1),
+    "nunique": lambda dp: dp.nunique("s", epsilon=1),
+    "ols": lambda dp: dp.ols("n", ["w"], epsilon=1),
+    "pivot_table": lambda dp: dp.pivot_table(values="n", index="free", aggfunc="mean", epsilon=1),
+    "pooled_cov": None,  # these two are of all groups together
+    "pooled_var": None,
+    "proportion": lambda dp: dp.proportion("s", "no", epsilon=1),
+    "quantile": lambda dp: dp.quantile("n", q=[0.25, 0.5], epsilon=1),
+    "std": lambda dp: dp.std("n", epsilon=1),
+    "sum": lambda dp: dp.sum("n", epsilon=1),
+    "top_k": lambda dp: dp.top_k("s", k=1, epsilon=1),
+    "value_counts": lambda dp: dp.value_counts("free", weights="n", epsilon=1),
+    "var": lambda dp: dp.var("n", epsilon=1),
+}
+BY_GROUP = {
+    "agg": lambda groups: groups.agg({"n": ["count"]}, epsilon=1),
+    "count": None,  # whole records, of no sensitive column
+    "size": None,
+    "mode": lambda groups: groups.mode("n", epsilon=1),
+    "nunique": lambda groups: groups.nunique("n", epsilon=1),
+    "proportion": lambda groups: groups.proportion("n", "[0, 10)", epsilon=1),
+    "value_counts": lambda groups: groups.value_counts("n", epsilon=1),
+}
+"""Of the other verbs by group the argument is the column of numbers."""
+
+
+def is_stated(released):
+    record = released.dp.metadata.dr_ha
+    return record is not None and ("reason" in record or 0 <= record["by_records"] <= 1)
+
+
+@pytest.fixture(scope="module")
+def grouped_frame():
+    columns = (*DOMAIN.columns, Column("found", "category", private_labels=True, role="sensitive"))
+    return people(400).assign(found="x").dp.protect(Domain(columns), epsilon=10**6, delta=0.1)
+
+
+def test_every_verb_states_the_risk_or_why_it_is_not_known_of_a_group_and_a_sensitive_column(grouped_frame):
+    from pdprivacy.releases import MODULES, RELEASING
+
+    assert {*OF_A_GROUP} == {name for module in RELEASING for name in MODULES[module]}
+    group = grouped_frame.query("a == 'u'")
+    made = {name: call(group.dp) for name, call in OF_A_GROUP.items() if call is not None}
+    assert {name: is_stated(released) for name, released in made.items()} == dict.fromkeys(made, True)
+    reasons = [name for name, released in made.items() if "reason" in released.dp.metadata.dr_ha]
+    assert 0 < len(reasons) < len(made)
+    assert f"not known of {len(reasons)} charges" in repr(group.dp.budget)
+
+
+@pytest.mark.parametrize("keys", ["a", "free", ["a", "s"]])
+def test_every_verb_by_group_states_the_risk_of_a_sensitive_column_or_why_it_is_not_known(
+    grouped_frame, keys
+):
+    from pdprivacy.releases.grouped import VERBS_BY_GROUP
+
+    groups = grouped_frame.dp.groupby(keys)
+    for name in VERBS_BY_GROUP:
+        call = BY_GROUP.get(name, lambda groups, name=name: getattr(groups, name)("n", epsilon=1))
+        if call is not None:
+            assert is_stated(call(groups)), name
+
+
+def test_numbers_made_of_a_sensitive_column_state_the_risk_or_why_it_is_not_known(grouped_frame):
+    made = grouped_frame.assign(two="2 if s == 'yes' else 0", one="1 if s == 'yes' else 0")
+    groups = made.dp.groupby("a")
+    for released in (
+        groups.mean("two", epsilon=1),
+        groups.sum("two", epsilon=1),
+        groups.sum("w", weights="one", epsilon=1),
+        groups.mean("w", weights="two", epsilon=1),
+        made.dp.value_counts("a", weights="one", epsilon=1),
+        made.dp.crosstab("a", "free", weights="two", epsilon=1),
+    ):
+        assert is_stated(released)
+
+
+def test_a_release_without_a_sensitive_column_or_without_groups_has_no_risk(grouped_frame):
+    for released in (
+        grouped_frame.dp.mean("n", epsilon=1),
+        grouped_frame.dp.groupby("a").mean("w", epsilon=1),
+        grouped_frame.dp.groupby("s").mean("w", epsilon=1),
+        grouped_frame.dp.mode("s", epsilon=1),
+        grouped_frame.dp.pooled_var("n", by="a", epsilon=1),
+        grouped_frame.dp.groupby("a").count(epsilon=1),
+    ):
+        assert released.dp.metadata.dr_ha is None
