@@ -277,7 +277,8 @@ class _Result(_Accessor):
         Both account for the noise alone; those of a regression account for the sample and the noise.
 
         ``level``: the coverage, a number between 0 and 1; by default 0.95, which all displays show.
-        The ends of ``quantile(..., interval=True)`` were selected at this level, and have no other.
+        The ends of ``quantile(..., interval=True)`` were selected at this level, and have no other; those of
+        ``interval=0.99`` at 99 %.
 
         Raises MetadataError for numbers that were changed, for selections without an interval, and for a
         ``level`` other than 0.95 where the metadata lack the noisy numbers behind the release.

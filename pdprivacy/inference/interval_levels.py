@@ -30,6 +30,7 @@ from pdprivacy.releases.excerpts import Excerpt, excerpt
 from pdprivacy.releases.metadata import PROJECT, Metadata, Released, as_released, read
 from pdprivacy.releases.part_intervals import margins_of_error
 from pdprivacy.releases.results import narrowed
+from pdprivacy.releases.view import View
 from pdprivacy.types import Floats, Integers, Mask
 
 COUNTS = {"count", "value_counts", "histogram", "crosstab", "nunique"}
@@ -73,7 +74,7 @@ def interval(released: Released, level: float | None = None) -> Released:
     if "lower" in facts.error:
         raise MetadataError(
             f"The ends of these intervals were selected at level {stated}.",
-            "released.dp.interval() without a level.",
+            f"interval() without a level; its ends at another: {_call_of(View.of(released), level)}",
         )
     if part is None:
         whole = as_released(released)
@@ -81,6 +82,17 @@ def interval(released: Released, level: float | None = None) -> Released:
         return metadata.interval(_at_level(whole, float(level)))
     original = _at_level(part.original, float(level))
     return metadata.interval(Excerpt(part.match, original, read(original)).settled)
+
+
+def _call_of(view: View, level: float) -> str:
+    """Return the call of a release of quantiles with intervals of a level."""
+    facts, by = view.facts, view.by
+    groups = f".groupby({by})" if by else ""
+    columns = [name for name in facts.columns if name not in by]
+    q = ", q=0.5" if facts.statistic == "quantile" else ""
+    return (
+        f"private.dp{groups}.{facts.statistic}({columns}{q}, epsilon={facts.epsilon:g}, interval={level:g})."
+    )
 
 
 def _at_level(released: Released, level: float) -> Released:

@@ -595,7 +595,7 @@ def quantile(
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     bounding: Literal["project"] | None = PROJECT,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
@@ -625,7 +625,7 @@ def median(
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """Medians of numeric columns per key: the `quantile` of 1/2, with all that is said there.
@@ -659,7 +659,7 @@ def min(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """The smallest numbers of numeric columns per key, near a low rank, as by `private.dp.min`.
@@ -678,7 +678,7 @@ def max(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.DataFrame]:
     """The largest numbers of numeric columns per key, near a high rank; see `min`."""

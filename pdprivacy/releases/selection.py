@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import flag, items, one_of, whole
+from pdprivacy.checks import flag, items, one_of, proportion, whole
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.request import PROJECT, Request
 from pdprivacy.core.gate.spec import (
+    LEVEL,
     MAX_CELLS,
     AnswerLabels,
     Call,
@@ -214,7 +216,7 @@ def quantile(
     epsilon: Rational,
     split: Split = None,
     weights: Hashable | None = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     bounding: Literal["project"] | None = PROJECT,
     **options: Unpack[QuantileOptions],
 ) -> Release[Any]:
@@ -254,7 +256,8 @@ def quantile(
         release returns. The number and the two ends get a third of the cost each, so ``below_best`` is three
         times as large. An end is sought so many ranks from the quantile that it is on the wrong side with
         probability 2.5 % at most, for any data. Where there are too few records for that, it is nearly always
-        a declared bound. For a ``q`` of 0 or 1 as in `min`. Not with ``weights``.
+        a declared bound. For a ``q`` of 0 or 1 as in `min`. Not with ``weights``. A number, such as 0.99, is
+        the level of the intervals, and of all other errors of the release, in place of 95 %.
     bounding : "project" (the default) sorts the quantiles of each column, at no cost; a minimum and a maximum
         among them become the least and the largest number. No sorted number is more ranks off than the worst
         of the drawn ones. So ``below_best`` is the largest bound of the quantiles of the column, each at the
@@ -348,7 +351,8 @@ def ranked(
         for column, weight in zip(chosen, weights_of(chosen, options["split"]), strict=True)
         for share in shares
     ]
-    choices = _with_ends(numbers) if _wants_interval(options.get("interval"), weighing) else numbers
+    level = _interval_level(options.get("interval"), weighing)
+    choices = numbers if level is None else _with_ends(numbers, level)
     names = name_index(chosen)
     index: pd.Index[Any] = cell_index(keys, "groupby") if keys else pd.Index(named)
     if keys and several:
@@ -360,13 +364,14 @@ def ranked(
     return selected(protected, statistic, chosen, choices, epsilon, options, labels)
 
 
-def _wants_interval(interval: Any, weighing: Column | None) -> bool:
-    """Return whether intervals are selected, too; refuse them where none are offered."""
-    if interval is None or not flag(interval, "interval"):
-        return False
+def _interval_level(interval: Any, weighing: Column | None) -> float | None:
+    """Return the level of the intervals that are selected, too, or None; refuse them with weights."""
+    number = isinstance(interval, Real) and not isinstance(interval, bool)
+    if interval is None or not (number or flag(interval, "interval")):
+        return None
     if weighing is not None:
         raise ParameterError("'interval' is for quantiles without weights.", "leave interval or weights out.")
-    return True
+    return proportion(interval, "interval", "interval=0.99.") if number else LEVEL
 
 
 SELECTED_ENDS: dict[End | None, tuple[Side, ...]] = {
@@ -375,12 +380,12 @@ SELECTED_ENDS: dict[End | None, tuple[Side, ...]] = {
 """The ends of an interval that are selected: of a minimum or maximum the inner one, the other is a bound."""
 
 
-def _with_ends(numbers: Sequence[Quantile]) -> list[Quantile]:
+def _with_ends(numbers: Sequence[Quantile], level: float) -> list[Quantile]:
     """Return each number followed by the ends of its interval, with equal parts of its loss."""
     choices = []
     for number in numbers:
         sides = SELECTED_ENDS[number.end]
-        part = replace(number, weight=number.weight / (1 + len(sides)))
+        part = replace(number, weight=number.weight / (1 + len(sides)), level=level)
         choices += [part, *(replace(part, end=None, side=side) for side in sides)]
     return choices
 
@@ -393,7 +398,7 @@ def median(
     epsilon: Rational,
     split: Split = None,
     weights: Hashable | None = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select medians of numeric columns: the `quantile` of 1/2, with its error and its candidates.
@@ -419,7 +424,7 @@ def min(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select the smallest numbers of numeric columns, without nulls, near a low rank.
@@ -465,7 +470,7 @@ def max(  # noqa: A001
     *,
     epsilon: Rational,
     split: Split = None,
-    interval: bool | None = None,
+    interval: bool | float | None = None,
     **options: Unpack[QuantileOptions],
 ) -> Release[pd.Series[Any]]:
     """Select the largest numbers of numeric columns, without nulls, near a high rank; see `min`.

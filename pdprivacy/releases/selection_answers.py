@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.core.gate.request import PROJECT
-from pdprivacy.core.gate.spec import AnswerLabels, Drawn, Release
+from pdprivacy.core.gate.spec import LEVEL, AnswerLabels, Drawn, Release
 from pdprivacy.core.gate.tasks import Choice, ChoiceMechanism, Selections
 from pdprivacy.core.statistics import LabelScores, Quantile
 from pdprivacy.core.statistics.candidates import Side
@@ -207,14 +207,17 @@ def _attach(
     def by_choice(values: Sequence[Any]) -> Any:
         return values[0] if len(names) == 1 else dict(zip(names, values, strict=True))
 
-    facts = [_known_of(*pair, drawn.level) for pair in pairs]
+    level = drawn.level
+    if ends and level == LEVEL and isinstance(choices[0], Quantile):  # a plan may have a level of its own
+        level = choices[0].level
+    facts = [_known_of(*pair, level) for pair in pairs]
     sensitivities, scales, errors = zip(*facts, strict=True)
     if projects:
         by_column = [
             [(choice, drawn.price.mechanisms[at]) for at, choice in quantiles.items()]
             for quantiles in _by_column(choices)
         ]
-        ordered = chain.from_iterable(ranks_in_order(own, drawn.level) for own in by_column)
+        ordered = chain.from_iterable(ranks_in_order(own, level) for own in by_column)
         for error, ranks in zip(errors, ordered, strict=True):
             error |= {"below_best": ranks, RANKS_BEFORE: error["below_best"]}
     measures = dict.fromkeys(measure for error in errors for measure in error)
@@ -227,7 +230,7 @@ def _attach(
         scale=by_choice(scales),
         split=dict(zip(_names(choices), (float(choice.weight) for choice in choices), strict=True)),
         error={
-            "level": drawn.level,
+            "level": level,
             **{name: by_choice([error.get(name) for error in errors]) for name in measures},
             **{name: _plain(end) for name, end in ends.items()},
         },

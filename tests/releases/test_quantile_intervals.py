@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import pdprivacy
 from pdprivacy import Column, Domain
 from pdprivacy import frames as protection
+from pdprivacy.core.statistics import Quantile, RankGrid, Scope
 from pdprivacy.errors import MetadataError, ParameterError
 from pdprivacy.releases import grouped as by_group
 from pdprivacy.releases import median, quantile
@@ -228,7 +230,7 @@ def test_shapes_dates_and_files(tmp_path):
     plain = protected(400).dp.quantile("whole", 0.5, epsilon=9, interval=False)
     with pytest.raises(MetadataError, match="no interval around its value"):
         plain.dp.interval()
-    with pytest.raises(MetadataError, match="selected at level"):
+    with pytest.raises(MetadataError, match=r"interval=0\.9\)"):
         released.dp.interval(level=0.9)
     plan = protected(400).dp.plan
     at_third = plan.median("whole", epsilon=1, interval=True)["ranks"].item()
@@ -260,3 +262,36 @@ def test_where_noise_hides_every_rank_the_interval_is_the_whole_range(neighbors)
     for seed in range(20):
         ends = private.dp.median("age", epsilon=1e-12, interval=True, rng=seed).dp.interval()
         assert ends[["lower", "upper"]].to_numpy().tolist() == [[0, 100]]
+
+
+def test_intervals_of_another_level_are_wider_or_narrower_and_the_hint_of_a_refusal_runs():
+    private, scope = (
+        pdprivacy.protect(table(2000).assign(g="most"), GROUPS, epsilon=10**9),
+        Scope("add_remove", None),
+    )
+    widths = []
+    for level in (0.5, 0.95, 0.999):
+        released = private.dp.median("whole", epsilon=3, interval=level)
+        assert released.dp.metadata.error["level"] == level
+        end = Quantile(
+            RankGrid(DOMAIN["whole"], "median"), Fraction(1, 2), scope, Fraction(1), side="above", level=level
+        )
+        candidates, margin = end.grid.candidates, end.margin(2.0)
+        # all wrong steps together weigh at most half of the misses of one right step
+        assert candidates * math.exp(-(margin - 1) / 2.0) <= (1 - level) / 2 * (1 + 1e-9)
+        assert candidates * math.exp(-(margin - 2) / 2.0) > (1 - level) / 2
+        ends = released.dp.interval().iloc[0]
+        widths.append(ends["upper"] - ends["lower"])
+    assert widths[0] < widths[2]
+    for released in (
+        private.dp.quantile(["whole", "skewed"], [0.25, 0.5], epsilon=3, interval=True),
+        private.dp.groupby("g").median("whole", epsilon=3, interval=0.9),
+    ):
+        with pytest.raises(MetadataError) as refused:
+            released.dp.interval(level=0.99)
+        again = eval(refused.value.hint.partition("another: ")[2].rstrip("."), {"private": private})
+        assert again.dp.metadata.error["level"] == 0.99
+        again.dp.interval(level=0.99)
+    for wrong in (0, 1.5, -0.1, "yes", float("nan")):
+        with pytest.raises(ParameterError, match="interval"):
+            private.dp.median("whole", epsilon=3, interval=wrong)

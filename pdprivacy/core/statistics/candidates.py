@@ -195,6 +195,7 @@ class Quantile:
     keys : the columns of the groups; if empty, all records are one group.
     weights : the weights of the records on a grid, only without ``keys``; see `quantile_bits`.
     side : the end of an interval to select in place of the quantile, or None.
+    level : the level of the interval.
 
     Source: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates",
     Algorithm 2, on a grid; parallel composition (McSherry 2009, Theorem 4).
@@ -208,6 +209,7 @@ class Quantile:
     keys: tuple[Column, ...] = ()
     weights: Quantity | None = None
     side: Side | None = None
+    level: float = 1 - MISSES
 
     def __post_init__(self) -> None:
         if self.weights is not None and (self.keys or self.end is not None):
@@ -280,9 +282,9 @@ class Quantile:
     def margin(self, scale: float) -> int:
         """Return how many ranks an end of an interval is sought beyond the quantile.
 
-        The steps on the wrong side of the quantile weigh at most half of `MISSES` of one step of the right
-        rank; those above a maximum or below a minimum all of it, because the other end is a bound. One rank
-        more covers quantiles that are interpolated between two records.
+        The steps on the wrong side of the quantile weigh at most half of 1 - ``level`` of one step of the
+        right rank; those above a maximum or below a minimum all of it, because the other end is a bound. One
+        rank more covers quantiles that are interpolated between two records.
         """
         return math.ceil(min(self._misses(scale), FARTHEST)) + 1
 
@@ -292,7 +294,8 @@ class Quantile:
 
     def _misses(self, scale: float) -> float:
         ends = 1 if self.q in (0, 1) else 2
-        return math.log(ends * self.candidates / MISSES) * scale
+        misses = MISSES if self.level == 1 - MISSES else 1 - self.level
+        return math.log(ends * self.candidates / misses) * scale
 
     def target(self, rows: int, scale: float) -> int:
         """Return the target T, in units of 1 / parts of a record."""
