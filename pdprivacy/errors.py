@@ -261,7 +261,7 @@ class BoundingWarning(UserWarning):
 
 
 class DeclarationWarning(UserWarning):
-    """A declared bound coincides with the data, as if it had been read off it."""
+    """A declaration may not say what it should, such as a bound that coincides with the data."""
 
 
 class IntervalWarning(UserWarning):

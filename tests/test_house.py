@@ -716,6 +716,7 @@ def test_names_say_what_they_hold():
 # make, recognize a mark, or take over a whole entry.
 MARKS = {
     "accessor",
+    "frames.answers",
     "pipeline.keeper",
     "pipeline.shapes",
     "pipeline.storage",

@@ -45,8 +45,10 @@ from pdprivacy.errors import (
     warn,
 )
 from pdprivacy.exact import EXACT
+from pdprivacy.frames.answers import AnswerMemory
 from pdprivacy.frames.conversions import conversion
 from pdprivacy.frames.frame import ProtectedFrame
+from pdprivacy.frames.second_budgets import warn_of_second_budget
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
@@ -75,6 +77,7 @@ def protect(
     unit: Hashable = None,
     max_rows: int | None = None,
     on_invalid: Fate = "raise",
+    reuse: bool = False,
     rng: noise.RandomState = None,
 ) -> ProtectedFrame:
     """Bind a frame to its declaration and a budget: a protected frame, with releases under ``.dp``.
@@ -119,6 +122,11 @@ def protect(
         type than declared is refused as a whole in each case, and so is a pandas column of objects that
         holds a cell of another type: one record may have decided how all others were read. `check` tells the
         curator beforehand what does not meet the declaration.
+    reuse : whether an equal call of this frame is answered by the earlier release again, at no cost, until
+        the process ends, as when a cell of a notebook is run again. Equal calls have the same method,
+        arguments and row steps; for new noise, give the call another ``release_id``. Calls with a seed and
+        batches with constraints are charged each time. Not for lazy frames, which may hold other records each
+        time.
     rng : None, or a seed or generator for tests: the randomness that chooses the records of a unit in pandas
         frames.
 
@@ -132,7 +140,8 @@ def protect(
     DeclarationError, InvalidDataError, ParameterError, BudgetError, LedgerError; for other engines also
     MissingExtraError and EngineError. Warns (DeclarationWarning) where a declared bound equals the data's own
     extreme, unless ``metadata={"dp": {"bounds": "public"}}`` confirms it, where a model lost a declaration of
-    a class above it, and for other engines where the schema checks more than is declared. Always warns
+    a class above it, for other engines where the schema checks more than is declared, and in an interactive
+    session where the same frame gets a second budget. Always warns
     (InvalidDataWarning) with ``on_invalid="clip"`` and "drop", whatever the data is: how much was clipped or
     left out is in `quality`, for the curator.
 
@@ -151,9 +160,13 @@ def protect(
         unit,
         most_rows(unit, max_rows, public_rows),
         on_invalid,
+        flag(reuse, "reuse"),
     )
     open_budget = opener(epsilon, delta, rho, accounting, budget, name, redeclare)
-    return bound_frame(frame, schema, columns, arguments, open_budget, rng)
+    protected = bound_frame(frame, schema, columns, arguments, open_budget, rng)
+    if budget is None:
+        warn_of_second_budget(frame)
+    return protected
 
 
 def bound_frame(
@@ -233,6 +246,7 @@ class Arguments:
     unit: Hashable
     most: int
     on_invalid: Fate
+    reuse: bool = False
     names: list[pd.Series[Any]] | None = None
 
     def check_engine_support(self, source: EngineFrame, *, seeded: bool) -> None:
@@ -248,6 +262,16 @@ class Arguments:
                 "time they are computed.",
                 "leave it out, or compute the frame first.",
             )
+        if source.lazy and self.reuse:
+            raise ParameterError(
+                f"'reuse' is not for lazy frames of {source.engine}, which may hold other records each time "
+                "they are computed: an earlier answer may be one of other records.",
+                "leave it out, or compute the frame first.",
+            )
+
+    def keeper(self) -> AnswerMemory | None:
+        """Return a new memory of answers, where equal calls are to be answered again."""
+        return AnswerMemory() if self.reuse else None
 
     def scope(self, rows: int, *, lazy: bool) -> Scope:
         """Return the public facts of a number of rows."""
@@ -341,6 +365,7 @@ def _of_pandas(
             seal(records, quality, omitted, codes),
             lineage,
             seeded=seeded,
+            keeper=arguments.keeper(),
         )
     )
 
@@ -444,6 +469,7 @@ def _of_engine(
             scope,
             seal(result, quality, omitted),
             arguments.lineage,
+            keeper=arguments.keeper(),
         )
     )
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pdprivacy.checks import doubles, proportion
 from pdprivacy.errors import MetadataError, ParameterError, got
+from pdprivacy.frames.answers import gives_again, was_answered_before
 from pdprivacy.releases import metadata, projection
 from pdprivacy.releases.metadata import Metadata, Released
 from pdprivacy.types import Floats
@@ -339,6 +340,7 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
             "'released' holds the same object twice, which is one release.",
             "release the statistic several times; each release has its own noise and its own loss.",
         )
+    _refuse_answers_given_again(objects)
     first, *others = (_read(release) for release in objects)
     stacks = [first.numbers]
     for release in others:
@@ -356,6 +358,16 @@ def _collected(released: Released | Sequence[Released]) -> _Sets:
     known = [name for name in first.numbers if all(name in release for release in stacks)]
     joined = {name: np.concatenate([release[name] for release in stacks]) for name in known}
     return replace(first, numbers=joined, biased=any(release.biased for release in (first, *others)))
+
+
+def _refuse_answers_given_again(objects: Sequence[Any]) -> None:
+    """Refuse one release twice, where one of the two is the answer of an earlier call of a frame."""
+    for release in filter(was_answered_before, objects):
+        if any(gives_again(release, other) for other in objects if other is not release):
+            raise ParameterError(
+                "'released' holds one release twice: an equal call was answered again, with the same noise.",
+                'private.dp.mean("age", epsilon=0.1, release_id="second"), which is charged and is new.',
+            )
 
 
 def _checked(released: Released) -> Metadata:

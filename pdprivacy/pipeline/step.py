@@ -30,10 +30,11 @@ from pdprivacy.errors import (
     shorten_from,
 )
 from pdprivacy.frames import ProtectedFrame, find
+from pdprivacy.frames.call_texts import argument_texts, differing
 from pdprivacy.frames.protect import protect
 from pdprivacy.ledger import Ledger
 from pdprivacy.pipeline.folder import Folder, check_file_name, digest_of
-from pdprivacy.pipeline.keeper import StepKeeper, another_ledger, argument_texts, differing
+from pdprivacy.pipeline.keeper import StepKeeper, another_ledger
 from pdprivacy.pipeline.storage import check_pyarrow
 from pdprivacy.releases.frame_json import Json
 

@@ -24,7 +24,7 @@ from pdprivacy.core.accounting.reports import Method
 from pdprivacy.core.gate.execute import execute_together, noting_charges
 from pdprivacy.core.gate.facts import Facts, declared
 from pdprivacy.core.gate.request import MechanismName
-from pdprivacy.core.gate.spec import Price, Release, columns_of
+from pdprivacy.core.gate.spec import MethodCall, Price, Release, columns_of
 from pdprivacy.core.mechanisms.gaussian import LEAST_EPSILON, exact_multiplier
 from pdprivacy.core.noise import RandomState
 from pdprivacy.core.privacy import Approx, Pure, Rational, check_delta, loss, positive, rational
@@ -40,6 +40,7 @@ from pdprivacy.errors import (
     short_tracebacks,
 )
 from pdprivacy.exact import next_down, rounded_up
+from pdprivacy.frames.answers import AnswerMemory
 from pdprivacy.hints.examples import EXAMPLES
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.releases import MODULES, RELEASING
@@ -139,6 +140,13 @@ class ReleasePlan:
         labels = groupby(release.label for release, _ in self._releases)
         runs = [(label, sum(1 for _ in run)) for label, run in labels]
         label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
+        if self._joint is None and isinstance(self._facts.keeper, AnswerMemory):
+            make = functools.partial(self._execute, label, release_id)
+            return self._facts.keeper.keep_together(self._releases, (self.cost, label, release_id), make)
+        return self._execute(label, release_id)
+
+    def _execute(self, label: str, release_id: str | None) -> list[Released]:
+        """Charge all releases together, and return them."""
         with noting_charges():
             released = execute_together(self._facts, self._releases, self.cost, label, release_id)
             return released if self._joint is None else self._joint.moved(released)
@@ -221,7 +229,8 @@ def _priced_call(facts: Facts, name: str, arguments: Sequence[Any], options: Map
         )
     # copies, so that later changes of the arguments do not change the release
     fixed = {word: value if word == "rng" else copy.deepcopy(value) for word, value in options.items()}
-    return with_price(VERBS[name](facts, *copy.deepcopy(arguments), **fixed))
+    call = MethodCall(VERBS[name], (facts, *copy.deepcopy(arguments)), fixed)
+    return with_price(replace(call.function(*call.args, **call.kwargs), method_call=call))
 
 
 def with_price(release: Release[Any]) -> Priced:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.core.mechanisms import MECHANISMS
+from pdprivacy.frames.answers import was_answered_before
 from pdprivacy.releases import excerpts, metadata
 from pdprivacy.releases.metadata import Metadata, Released
 from pdprivacy.text.markup import ShownCells, Table, grid
@@ -38,6 +39,8 @@ Texts: TypeAlias = list[list[str]]
 
 SEEDED = "seeded: not private"
 ALTERED = "changed since it was released: cost and errors below are of what was released, not of what is here"
+
+ANSWERED_BEFORE = "answered before: nothing was charged again"
 
 LABELS = ("mode", "top_k", "find_labels")
 """Statistics whose values are labels."""
@@ -168,21 +171,25 @@ def records_text(filters: Iterable[object], lineage: Iterable[object]) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """A release or an excerpt as people see it; ``unchanged``: whether its numbers are released ones."""
+    """A release or an excerpt as people see it.
+
+    ``unchanged``: whether its numbers are released ones. ``again``: whether an equal call was charged before.
+    """
 
     released: Released
     facts: Metadata
     unchanged: bool
+    again: bool = False
 
     @classmethod
     def of(cls, released: Released) -> View:
         """Read a release. Raises MetadataError for a frame without release metadata, or with damaged ones."""
         facts = metadata.read(released)
         metadata.check(facts)
-        original = excerpts.as_release(released)
+        original, again = excerpts.as_release(released), was_answered_before(released)
         if original is None:
-            return cls(released, facts, False)
-        return cls(original, metadata.read(original), True)
+            return cls(released, facts, False, again)
+        return cls(original, metadata.read(original), True, again)
 
     @cached_property
     def by(self) -> list[str]:
@@ -554,6 +561,7 @@ class View:
             ("part", self.part),
             ("fit", self.regression),
             ("cost", self.cost),
+            ("charge", ANSWERED_BEFORE if self.again else ""),
             ("mechanism", self.mechanism),
             ("neighbors", neighbors_text(facts.neighbors, facts.unit)),
             ("budget", self.budget),

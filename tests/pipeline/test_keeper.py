@@ -1,4 +1,4 @@
-"""The releases of a run of a step: the texts that tell their arguments apart."""
+"""The releases of a run of a step: the texts of `call_texts` that tell their arguments apart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pdprivacy
 from pdprivacy import Column, Domain, releases
 from pdprivacy import frames as protection
 from pdprivacy.core.gate.spec import MethodCall
-from pdprivacy.pipeline.keeper import LATER, _call, differing, text_of
+from pdprivacy.frames.call_texts import LATER, call_texts, differing, text_of
 from pdprivacy.postprocess import LinearConstraint
 from pdprivacy.releases.batches import VERBS
 from pdprivacy.releases.grouped import VERBS_BY_GROUP, GroupBy
@@ -83,7 +83,7 @@ def call_of(**options):
     """The texts of a call of quantiles, as a step stores them."""
     facts = protection.find(pdprivacy.protect(pd.DataFrame({"age": [31, 54]}), DOMAIN, epsilon=1))
     call = MethodCall(releases.quantile, (facts, "age", [0.25, 0.5]), {"epsilon": 1, **options})
-    return _call(facts, "quantile", call.arguments())
+    return call_texts(facts, "quantile", call.arguments())
 
 
 def test_quantiles_that_an_earlier_version_stored_are_those_of_the_default():
@@ -158,5 +158,5 @@ def test_a_stored_release_without_a_later_argument_is_that_of_its_default():
         new = {key: value for key, value in stated.items() if key not in first and value not in absent}
         assert new == later, name
     facts = protection.find(pdprivacy.protect(pd.DataFrame({"age": [1]}), DOMAIN, epsilon=1))
-    assert "dropna" not in _call(facts, "crosstab", {"index": "age", "dropna": False})
-    assert "dropna" in _call(facts, "crosstab", {"index": "age", "dropna": True})
+    assert "dropna" not in call_texts(facts, "crosstab", {"index": "age", "dropna": False})
+    assert "dropna" in call_texts(facts, "crosstab", {"index": "age", "dropna": True})

@@ -548,7 +548,7 @@ def test_quantiles_stored_by_an_earlier_version_are_not_charged_again(pipeline, 
         raise RuntimeError
 
     with monkeypatch.context() as earlier:
-        earlier.setattr("pdprivacy.pipeline.keeper.LATER", {})
+        earlier.setattr("pdprivacy.frames.call_texts.LATER", {})
         with pytest.raises(RuntimeError):
             pipeline.step(monthly)(ages, release_id="a")
     with pytest.raises(ChangedStepError, match="another 'bounding'"):

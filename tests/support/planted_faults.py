@@ -1313,7 +1313,7 @@ FAULTS = (
     ),
     PlantedFault(
         "seed written into the notes of a step",
-        "pipeline/keeper.py",
+        "frames/call_texts.py",
         '("None" if value is None else "given") if name == SEED else',
         "",
         ("tests/pipeline/test_step.py::test_seeded_releases_are_marked_and_their_seed_is_not_kept",),

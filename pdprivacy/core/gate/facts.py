@@ -32,7 +32,8 @@ class Step:
     records are a secret part, which `law` says. ``condition``: what the records left meet. ``made``: the
     columns whose cells are new or replaced. ``decided_by``: the name and the role of each column that the
     condition reads. ``mixed``: the new columns that are made of a sensitive column and of another one.
-    ``without_nulls``: the sensitive columns whose nulls, as they were declared, were left out.
+    ``without_nulls``: the sensitive columns whose nulls, as they were declared, were left out. ``domain``:
+    the declaration after a step that may change it.
     """
 
     text: str
@@ -43,6 +44,12 @@ class Step:
     decided_by: tuple[tuple[Hashable, Role | None], ...] = ()
     mixed: frozenset[Hashable] = frozenset()
     without_nulls: frozenset[Hashable] = frozenset()
+    domain: Domain | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def declaration(self) -> str | None:
+        """The fingerprint of the declaration after the step, which the text may leave open."""
+        return None if self.domain is None else self.domain.fingerprint()
 
 
 _IN_MEMORY = {"kmeans", "sample", "suppress_outliers", "compare_sampling", "compare_suppression"}
@@ -70,7 +77,10 @@ class Keeper(Protocol):
         """Refuse a method of the frame whose result cannot be kept."""
 
     def keep(
-        self, release: Any, method_call: Any, make: Callable[[str], tuple[Any, int, float | str | None]]
+        self,
+        release: Any,
+        method_call: Any,
+        make: Callable[[str | None], tuple[Any, int, float | str | None]],
     ) -> Any:
         """Return the kept answer of an equal release, or the one that ``make`` returns for a new id.
 
@@ -84,8 +94,9 @@ class Facts:
 
     ``lineage``: the steps that led here. ``secret``: the secret part that the records are. ``seeded``:
     whether its coins, or the noise of a release that was used, can be drawn again. ``keeper``: of the
-    releases, where they are a step's. ``origin``: one object for all frames that row steps make of one
-    protected frame. ``tables``: one object for all frames of tables that were protected together.
+    releases, where they are a step's or may be given again. ``origin``: one object for all frames that row
+    steps make of one protected frame. ``tables``: one object for all frames of tables that were protected
+    together.
     """
 
     domain: Domain

@@ -71,6 +71,7 @@ def _facts_after(facts: Facts, transform: Transform, condition: str | None = Non
             for name in (transform.reads if transform.keep is not None and condition is None else ())
             if facts.domain[name].role == "sensitive"
         ),
+        domain=transform.domain,
     )
     return replace(facts, domain=transform.domain, scope=scope, lineage=(*facts.lineage, step))
 

@@ -195,6 +195,7 @@ class Release(Generic[R]):
     publish : from this release and its drawn outcomes to the released object, and to the disclosure risk for
         the budget.
     progress : whether a bar shows the rounds; None shows one if they take long.
+    method_call : the method and arguments that made a release of a plan.
     """
 
     facts: Facts = field(repr=False)
@@ -204,6 +205,7 @@ class Release(Generic[R]):
     labels: AnswerLabels = field(repr=False)
     publish: Callable[[Release[R], Drawn], tuple[R, float | str | None]] = field(repr=False, compare=False)
     progress: bool | None = False
+    method_call: MethodCall | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
