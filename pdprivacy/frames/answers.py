@@ -139,4 +139,4 @@ def was_answered_before(released: Any) -> bool:
 def gives_again(released: Any, other: Any) -> bool:
     """Return whether an answer of an earlier call is the same release as another object."""
     number, attrs = released.attrs[ANSWERED_BEFORE], getattr(other, "attrs", {})
-    return attrs.get(KEY) == released.attrs.get(KEY) and attrs.get(ANSWERED_BEFORE, number) == number
+    return bool(attrs.get(KEY) == released.attrs.get(KEY) and attrs.get(ANSWERED_BEFORE, number) == number)

@@ -130,6 +130,20 @@ def check_constants(hint: str, *given: object) -> None:
             )
 
 
+def refuse_unpacked_releases(*given: object) -> None:
+    """Refuse a Series of one number as a constant of a row step, also within lists and mappings."""
+    for value in given:
+        if isinstance(value, Mapping):
+            refuse_unpacked_releases(*value.values())
+        elif isinstance(value, list | tuple):
+            refuse_unpacked_releases(*value)
+        elif isinstance(value, pd.Series) and value.size == 1:
+            raise ParameterError(
+                "A protected frame takes plain Python values alone as constants (got Series).",
+                "released.item(), the number of a release of one.",
+            )
+
+
 @short_tracebacks
 class ProtectedColumn(Opaque):
     """A column of a protected frame, or an expression of such columns.

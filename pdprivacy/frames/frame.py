@@ -22,7 +22,7 @@ from pdprivacy.core.rows.functions import ALIASES, FUNCTIONS
 from pdprivacy.declaration.domain import Domain
 from pdprivacy.errors import NotProtectedError, ParameterError, PrivacyError, kind, short_tracebacks
 from pdprivacy.frames import unit_steps
-from pdprivacy.frames.column import ProtectedColumn, check_constants
+from pdprivacy.frames.column import ProtectedColumn, check_constants, refuse_unpacked_releases
 from pdprivacy.frames.label_declaration import OTHER
 from pdprivacy.frames.opaque import Opaque
 from pdprivacy.frames.use import use_step
@@ -229,6 +229,7 @@ class ProtectedFrame(Opaque):
         >>> private.clip(upper=80).dp.domain["age"].bounds("mean")
         (0.0, 80.0)
         """
+        refuse_unpacked_releases(lower, upper)
         made = steps.clip(self._protected.domain, lower, upper, columns=columns)
         return self._with(made, lower, upper)
 
@@ -311,6 +312,7 @@ class ProtectedFrame(Opaque):
         >>> private.cut("age", [0, 40, 120]).dp.domain["age"].labels("count")
         ('(0, 40]', '(40, 120]')
         """
+        refuse_unpacked_releases(bins)
         transform = steps.cut(
             self._protected.domain,
             column,
@@ -337,6 +339,7 @@ class ProtectedFrame(Opaque):
         >>> private.recode("region", {"north": "up"}).dp.domain["region"].categories
         ('up', 'south')
         """
+        refuse_unpacked_releases(mapping)
         made = steps.recode(self._protected.domain, column, mapping)
         return self._with(made, *mapping, mapping)
 
@@ -470,6 +473,7 @@ class ProtectedFrame(Opaque):
         >>> private.fillna({"age": 40}).dp.domain["age"].nullable
         False
         """
+        refuse_unpacked_releases(value)
         return self._with(steps.fillna(self._protected.domain, value), value)
 
     @with_hints

@@ -72,6 +72,15 @@ class Opaque:
         __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _operator
         __neg__ = __pos__ = __abs__ = __invert__ = __round__ = _operator
 
+        def _number(self) -> NoReturn:
+            """Refuse ``float(private["pay"])``, ``"%.2f" % private["pay"]`` and functions of `math`."""
+            release = self._example_call("mean")
+            of_one = release.startswith("private.dp.mean(") and "[" not in release
+            instead = f"{release}.item()" if of_one else _SAVE.format(release)
+            raise self._opaque_error("Conversion to a number", instead)
+
+        __float__ = __int__ = __complex__ = _number
+
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # asked for by Python and by notebooks
                 raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 
 import pdprivacy
 from pdprivacy import Column, Domain, postprocess, risk, suppression
-from pdprivacy.errors import ParameterError, PrivacyError
+from pdprivacy.errors import OpaqueFrameError, ParameterError, PrivacyError
+from tests.support.idioms import calls_in
 
 DOMAIN = Domain(
     (
@@ -149,3 +151,38 @@ def test_constants_of_conditions_are_shown_as_written_and_those_of_cells_by_type
     message = str(caught.value)
     assert written in message
     assert ("thirty" in message) == (written == "'thirty'")
+
+
+NUMBERS = {
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "%": lambda column: "%.2f" % column,  # noqa: UP031
+    "f": lambda column: f"{column:.2f}",
+    "math": math.sqrt,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_conversion_to_a_number_is_refused_with_a_release_that_works(private, name):
+    for value in (private["hours"], private["hours"] * 2, private):
+        with pytest.raises(OpaqueFrameError, match="reads cells") as caught:
+            NUMBERS[name](value)
+        (call,) = calls_in(caught.value.hint)
+        assert eval(call, {"private": private}) is not None
+    assert name == "f" or caught.value.hint.endswith(".item()")
+
+
+def test_a_release_as_a_constant_is_refused_with_its_number(private):
+    released = private.dp.mean("hours", epsilon=0.5)
+    for step in (
+        lambda x: private.clip(upper=x),
+        lambda x: private.clip(upper={"hours": x}),
+        lambda x: private.select(["pay"]).fillna(x),
+        lambda x: private.fillna({"pay": x}),
+        lambda x: private.cut("hours", [0, x, 120]),
+    ):
+        with pytest.raises(ParameterError, match="plain Python values alone") as caught:
+            step(released)
+        assert "released.item()" in caught.value.hint
+        step(20)

@@ -58,6 +58,10 @@ ON_PROTECTED: dict[str, str] = {
         private.index
         private.dtypes
         private.info()
+        float(private["income"])
+        int(private["age"])
+        "%.2f" % private["income"]
+        f"{private['income']:.2f}"
         private.values
         private.to_numpy()
         private.T
@@ -471,6 +475,7 @@ ON_RELEASES: dict[str, str] = {
         counts.drop("west")
         counts.idxmax()
         count.item()
+        f"{count.item():.1f}"
         table["yes"]
         table[["yes"]]
         table.loc["north"]
