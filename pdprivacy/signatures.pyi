@@ -63,27 +63,27 @@ class ProtectedMethods:
     @overload
     def agg(
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def agg(
         self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def agg(
         self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
@@ -300,16 +300,14 @@ class ProtectedMethods:
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mean(
@@ -332,30 +330,28 @@ class ProtectedMethods:
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
@@ -465,7 +461,7 @@ class ProtectedMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None,
+        weights: Hashable | None = None, interval: bool | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
@@ -474,15 +470,15 @@ class ProtectedMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None,
-        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, interval: bool | float | None = None,
+        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -733,8 +729,8 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def agg(
         self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
-        epsilon: Levels | None = None, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
+        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
         calibration: CalibrationName | None = None, bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
@@ -814,28 +810,26 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
         epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
-        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def find_bounds(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -974,27 +968,27 @@ class BatchMethods:
     @overload
     def agg(
         self, func: Aggregate | Mapping[Any, Aggregate], columns: Labels | None = None, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def agg(
         self, func: Sequence[Aggregate] | Mapping[Any, Sequence[Aggregate]], columns: Labels | None = None, *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def agg(
         self, func: Aggregates | Selection | Mapping[Any, Selection], columns: Labels | None = None, *,
-        epsilon: Rational, split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
@@ -1131,44 +1125,40 @@ class BatchMethods:
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
@@ -1187,7 +1177,7 @@ class BatchMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | float | None = None,
+        weights: Hashable | None = None, interval: bool | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
@@ -1196,15 +1186,15 @@ class BatchMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None,
-        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, interval: bool | float | None = None,
+        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -1311,9 +1301,10 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def agg(
         self, /, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
-        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1351,28 +1342,24 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | float | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class SeriesGroupMethods:
@@ -1494,8 +1481,9 @@ class SeriesGroupMethods:
     @overload
     def agg(
         self, /, func: Aggregate, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: Literal[1] = 1,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1503,9 +1491,9 @@ class SeriesGroupMethods:
     @overload
     def agg(
         self, /, func: Sequence[Aggregate], columns: Labels | None = None, *, epsilon: Rational,
-        split: Split = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
-        p: Rational | None = None, calibration: CalibrationName | None = None,
-        bounding: BoundingName | None = 'project',
+        split: Split = None, weights: Hashable | None = None, delta: Rational = 0,
+        mechanism: MechanismName = 'laplace', p: Rational | None = None,
+        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1513,9 +1501,10 @@ class SeriesGroupMethods:
     @overload
     def agg(
         self, /, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
-        columns: Labels | None = None, *, epsilon: Rational, split: Split = None, delta: Rational = 0,
-        mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: BoundingName | None = 'project',
+        columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: BoundingName | None = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int,
         rng: RandomState = None, release_id: str | None = None,
         **named: tuple[Hashable, Aggregate | Literal['size']]
@@ -1571,60 +1560,52 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | float | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | float | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
-        release_id: str | None = None
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int, rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class GroupPlanMethods:
@@ -1690,8 +1671,9 @@ class GroupPlanMethods:
     def agg(
         self, func: Aggregates | Selection | Mapping[Any, Selection] | None = None,
         columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        delta: Rational = 0, mechanism: MechanismName = 'laplace', p: Rational | None = None,
-        calibration: CalibrationName | None = None, bounding: Boundings = 'project',
+        weights: Hashable | None = None, delta: Rational = 0, mechanism: MechanismName = 'laplace',
+        p: Rational | None = None, calibration: CalibrationName | None = None,
+        bounding: Boundings = 'project',
         bounds: Sequence[float] | Mapping[Any, Sequence[float]] | None = None, releases: int = 1,
         rows: int | None = None, at: float | None = None, plus_minus: Margins | None = None,
         level: float = 0.95
@@ -1715,26 +1697,23 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, interval: bool | float | None = None,
+        epsilon: Levels | None = None, split: Split = None, interval: bool | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | float | None = None, delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
+        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

@@ -57,6 +57,7 @@ from pdprivacy.releases.moments import (
     selection_of,
     selection_options,
     weighted,
+    weighted_labels,
 )
 from pdprivacy.releases.publish import release_of
 from pdprivacy.releases.results import Result
@@ -382,6 +383,7 @@ def agg(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[pd.DataFrame]:
     """Several statistics per key for one charge and in one pass, as `DataFrameGroupBy.agg`.
@@ -389,7 +391,8 @@ def agg(
     ``func``: a statistic, a list of them, or a mapping from column to either; "count", "sum", "mean", "var"
     and "std". Those of a column are computed from one set of noisy numbers, as in `private.dp.agg`. Or one of
     "median", "min", "max", "quantile" and "nunique" for all columns, which is the release of that name.
-    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`.
+    ``columns`` (all numeric ones but the keys if None) and ``split`` as in `private.dp.sum`. ``weights``: a
+    column of weights for "count", "sum" and "mean", as in `private.dp.agg`.
 
     Named aggregations, as ``agg(mean_age=("age", "mean"), n=("age", "size"), epsilon=0.1)``, take the place
     of ``func`` and ``columns``, and name the columns of the result; "size" is the count of a column without
@@ -400,28 +403,42 @@ def agg(
     """
     call = Call.of("agg", epsilon, noise)
     if columns is NAMES:
-        return _named(groups, call, cast("dict[str, tuple[Any, Any]]", func), split)
+        return _named(groups, call, cast("dict[str, tuple[Any, Any]]", func), split, weights)
     if (selection := selection_of(func, columns)) is not None:
         name, labels = selection
         verbs: dict[str, Callable[..., Release[pd.DataFrame]]]
         verbs = {"max": max, "median": median, "min": min, "nunique": nunique, "quantile": quantile}
+        if weights is not None:
+            raise ParameterError(
+                f"'weights' of 'agg' per key are for 'count', 'sum' and 'mean' (got {name!r}).",
+                "leave weights out, or private.dp.median(..., weights=...) of a filter for each key.",
+            )
         return verbs[name](groups, labels, epsilon=epsilon, **selection_options(name, split, noise))
-    return _several(groups, call, func, columns, split)
+    return _several(groups, call, func, columns, split, weights)
 
 
 def _named(
-    groups: DeclaredGroups, call: Call, pairs: dict[str, tuple[Any, Any]], split: Split
+    groups: DeclaredGroups,
+    call: Call,
+    pairs: dict[str, tuple[Any, Any]],
+    split: Split,
+    weights: Hashable | None,
 ) -> Release[pd.DataFrame]:
     """The release of named aggregations; ``pairs``: the column and the statistic of each name."""
     refuse_bounds(call)
     facts, keys = groups._protected, groups.keys
     labels = list(dict.fromkeys(label for label, _ in pairs.values()))
-    chosen = columns_of(facts, labels, "agg", keys)
+    chosen, weight = weighted_columns(facts, labels, weights, "agg", keys)
     columns = {column.name: position for position, column in enumerate(chosen)}
     statistics: dict[str, tuple[int, str]] = {}
     for name, (label, kind) in pairs.items():
         column = chosen[columns[label]]
         if isinstance(kind, str) and kind == "size":
+            if weight is not None:
+                raise ParameterError(
+                    "'size' counts records, and 'weights' are for sums of their weights.",
+                    f"{name}=({label!r}, 'count')",
+                )
             if column.nullable:
                 raise ParameterError(
                     f"'size' counts all records, and column {label!r} has declared nulls.",
@@ -440,14 +457,14 @@ def _named(
         tuple(dict.fromkeys(kind for own, kind in statistics.values() if own == position))
         for position in range(len(chosen))
     )
-    moments = moments_of(facts, chosen, kinds, split, keys, "agg")
+    moments = moments_of(facts, chosen, kinds, split, keys, "agg", weight)
     positions = [moments.layout.numbers.index(pair) for pair in statistics.values()]
 
     def in_order(result: Result) -> Result:
         return result.arranged(lambda numbers: numbers[:, positions])
 
     index = pd.Index([*statistics], tupleize_cols=False)
-    return _table(groups, moments, replace(call, columns=chosen), index, in_order)
+    return _table(groups, moments, replace(call, columns=chosen, weights=weight), index, in_order)
 
 
 def _several(
@@ -458,26 +475,27 @@ def _several(
     split: Split,
     weights: Hashable | None = None,
 ) -> Release[pd.DataFrame]:
-    """The release of several statistics per key, of one with ``weights``."""
-    if weights is not None:
+    """The release of several statistics per key."""
+    if weights is not None and call.statistic in ("sum", "mean"):
         return _weighted(groups, call, columns, split, weights)
     facts, method, keys = groups._protected, call.statistic, groups.keys
     series = groups._as_series(columns) and not isinstance(func, Mapping)
-    chosen, kinds, by_name = asked_of(facts, func, groups._columns_to_release(columns), keys, method)
-    statistic = moments_of(facts, chosen, kinds, split, keys, method)
-    call = replace(call, columns=chosen)
+    labels, weight = weighted_labels(facts, func, groups._columns_to_release(columns), weights, keys)
+    chosen, kinds, by_name = asked_of(facts, func, labels, keys, method)
+    statistic = moments_of(facts, chosen, kinds, split, keys, method, weight)
+    call = replace(call, columns=chosen, weights=weight)
     if by_name and len(set(kinds)) == 1:
         call = replace(call, statistic=kinds[0][0])
     else:
         refuse_bounds(call)
-    labels = name_index(chosen)
+    heads = name_index(chosen)
     if not by_name and series:
-        labels = pd.Index(kinds[0])
+        heads = pd.Index(kinds[0])
     elif not by_name:
-        labels = pd.MultiIndex.from_tuples(
+        heads = pd.MultiIndex.from_tuples(
             [(chosen[position].name, kind) for position, kind in statistic.layout.numbers]
         )
-    return _table(groups, statistic, call, labels, series=series and by_name)
+    return _table(groups, statistic, call, heads, series=series and by_name)
 
 
 def _weighted(

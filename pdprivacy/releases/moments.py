@@ -150,7 +150,8 @@ def weighted(
     keys: tuple[Column, ...] = (),
 ) -> Statistic:
     """The weighted sums or means of these quantities, per declared group of ``keys``."""
-    return Weighted(kind, quantities, shares, weight_of(weight, kind, bits=PRODUCT_BITS), scope, keys)
+    kinds = ((kind,),) * len(quantities)
+    return Weighted(kinds, quantities, shares, weight_of(weight, kind, bits=PRODUCT_BITS), scope, keys)
 
 
 def _moments(
@@ -337,16 +338,21 @@ def selection_of(func: Any, columns: Labels | None) -> tuple[str, Any] | None:
     return (func, columns) if isinstance(func, str) and func in SELECTIONS else None
 
 
-def selection_options(name: str, split: Split, noise: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a selection by `agg`; ParameterError for those that only sums have."""
+def selection_options(
+    name: str, split: Split, noise: Mapping[str, Any], weights: Hashable | None = None
+) -> dict[str, Any]:
+    """Return the keywords of a selection by `agg`; ParameterError for those that it does not take."""
+    if weights is not None and name not in ("median", "quantile"):
+        raise ParameterError(f"'agg' takes no 'weights' with {name!r}.", EXAMPLES[name])
     defaults = {**DEFAULTS, "mechanism": "laplace"}
+    weighing = {} if weights is None else {"weights": weights}
     given = {key: value for key, value in noise.items() if value != defaults.get(key)}
     for key in given:
         if key not in ("delta", "mechanism", "releases", "rng", "release_id"):
             raise ParameterError(
                 f"'agg' takes no {key!r} with {name!r}, which is not made of sums.", EXAMPLES[name]
             )
-    return {"split": split, **given}
+    return {"split": split, **weighing, **given}
 
 
 def asked_of(
@@ -374,14 +380,56 @@ def moments_of(
     split: Split,
     keys: tuple[Column, ...],
     method: str,
-) -> Moments:
+    weight: Column | None = None,
+) -> Moments | Weighted:
     """Return the statistics of each column per group; without keys, all records are one group."""
-    refuse_shared(chosen, keys, method)
+    refuse_shared(chosen if weight is None else (*chosen, weight), keys, method)
+    if weight is not None:
+        return _weighted_moments(protected, chosen, kinds, weights_of(chosen, split), keys, weight)
     quantities = tuple(
         quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
         for column, own in zip(chosen, kinds, strict=True)
     )
     return Moments(kinds, quantities, weights_of(chosen, split), protected.scope, keys)
+
+
+def weighted_labels(
+    protected: Facts, func: Any, columns: Any, weights: Hashable | None, keys: Sequence[Column]
+) -> tuple[Any, Column | None]:
+    """Return the columns of `agg` without that of the weights, and the column of the weights."""
+    if weights is None:
+        return columns, None
+    if isinstance(func, Mapping):
+        return columns, weighted_columns(protected, [*func], weights, "agg", keys)[1]
+    chosen, weight = weighted_columns(protected, columns, weights, "agg", keys)
+    return [column.name for column in chosen], weight
+
+
+WEIGHTED = ("count", "sum", "mean")
+"""Statistics that `agg` makes of weighted records."""
+
+
+def _weighted_moments(
+    protected: Facts,
+    chosen: Sequence[Column],
+    kinds: Kinds,
+    shares: tuple[Fraction, ...],
+    keys: tuple[Column, ...],
+    weight: Column,
+) -> Weighted:
+    """Return the weighted statistics of each column per group."""
+    wrong = [kind for own in kinds for kind in own if kind not in WEIGHTED]
+    if wrong:
+        raise ParameterError(
+            f"'weights' of 'agg' are for {', '.join(map(repr, WEIGHTED))} (got {wrong[0]!r}).",
+            "leave weights or the statistic out.",
+        )
+    quantities = tuple(
+        quantity(column, "agg", centered=own != ("sum",), products=True)
+        for column, own in zip(chosen, kinds, strict=True)
+    )
+    of_weights = weight_of(weight, "agg", bits=PRODUCT_BITS)
+    return Weighted(kinds, quantities, shares, of_weights, protected.scope, keys)
 
 
 @with_noise_keywords("laplace")
@@ -392,6 +440,7 @@ def agg(
     *,
     epsilon: Rational,
     split: Split = None,
+    weights: Hashable | None = None,
     **noise: Unpack[Options],
 ) -> Release[Any]:
     """Release several statistics of columns for one charge and in one pass, as `DataFrame.agg`.
@@ -405,6 +454,10 @@ def agg(
     count, a sum, a centred sum and a centred sum of squares, as far as they are needed. So "mean", "var" and
     "std" together cost the same as "std". One statistic for all columns, given by its name, is the release of
     that name; its noise is Laplace by default, for counts, too.
+
+    ``weights``: the label of a declared column of numbers of at least 0, for "count", "sum" and "mean" (of
+    the records that have a value and a weight): sums of weights, and sums and means as in `sum` and `mean`;
+    alone, "median" takes them, too.
 
     Returns a Series labelled by column if each column has one statistic, given by name; else a DataFrame of
     statistics by columns, with NaN where a mapping leaves a statistic out. ``bounds`` are accepted only for
@@ -422,20 +475,25 @@ def agg(
     if (selection := selection_of(func, columns)) is not None:
         name, labels = selection
         select: Callable[..., Release[Any]] = getattr(releases, name)
-        return select(protected, labels, epsilon=epsilon, **selection_options(name, split, noise))
+        options = selection_options(name, split, noise, weights)
+        return select(protected, labels, epsilon=epsilon, **options)
     if isinstance(func, list) and func and all(isinstance(name, str) and name in RANKS for name in func):
         if len(set(func)) < len(func):
             raise ParameterError("'func' has a statistic twice.")
         quantiles = [RANKS[name] for name in func]
-        options = selection_options("quantile", split, noise)
+        options = selection_options("quantile", split, noise, weights)
         ranked: Release[Any] = releases.quantile(protected, columns, quantiles, epsilon=epsilon, **options)
         return replace(ranked, labels=replace(ranked.labels, index=pd.Index(func)))
+    columns, weight = weighted_labels(protected, func, columns, weights, ())
     chosen, kinds, by_name = asked_of(protected, func, columns, (), "agg")
-    if by_name and len(set(kinds)) == 1:
+    alone = by_name and len(set(kinds)) == 1
+    if alone and (weight is None or kinds[0][0] in ("sum", "mean")):
         labels = [column.name for column in chosen]
+        weighing = {} if weight is None else {"weights": weights}
         verb: Callable[..., Release[Any]] = getattr(releases, kinds[0][0])
-        return verb(protected, labels, epsilon=epsilon, split=split, **passed_on(noise))
-    return _aggregated(protected, Call.of("agg", epsilon, noise, chosen), kinds, split, by_name=by_name)
+        return verb(protected, labels, epsilon=epsilon, split=split, **weighing, **passed_on(noise))
+    call = Call.of("agg", epsilon, noise, chosen, weights=weight)
+    return _aggregated(protected, call, kinds, split, by_name=by_name)
 
 
 @with_noise_keywords("laplace")
@@ -479,7 +537,7 @@ def _aggregated(
     """Return the release of a table of statistics by columns, or of a Series by column if ``by_name``."""
     refuse_bounds(call)
     chosen, names = call.columns, name_index(call.columns)
-    statistic = moments_of(protected, chosen, kinds, split, (), call.statistic)
+    statistic = moments_of(protected, chosen, kinds, split, (), call.statistic, call.weights)
     if by_name:
         return release_of(protected, call, statistic, AnswerLabels(names))
     rows = list(dict.fromkeys(kind for own in kinds for kind in own))

@@ -102,8 +102,8 @@ def _source(statistic: Statistic, call: Call, *, plain: bool) -> Parts | None:
         source = {"of": "covariance", "pooled": bool(statistic.keys), "matrix": statistic.matrix}
     elif isinstance(statistic, Direct) and (statistic.kind == "cov" or call.statistic == "std"):
         source = {"of": "direct", "kind": statistic.kind}
-    elif isinstance(statistic, Weighted) and statistic.kind == "mean":
-        source = {"of": "moments", "kinds": [["mean"]] * len(statistic.quantities)}
+    elif isinstance(statistic, Weighted) and statistic.offsets is None:
+        source = {"of": "moments", "kinds": [list(own) for own in statistic.kinds]}
         source["rounding"] = [float(each) for each in statistic.ratio_roundings()[2]]
     elif isinstance(statistic, Clusters):
         source = {"of": "clusters"}

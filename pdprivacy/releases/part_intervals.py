@@ -103,7 +103,9 @@ def _moments(facts: Metadata, parts: Parts, noisy: list[Noisy], _: tuple[int, ..
     answers = []
     for column, kind in layout.numbers:
         own = [noisy[layout.places[column, piece]] for piece in PIECES[kind]]
-        make = ANSWERS[kind] if rounding is None else partial(mean_of, rounding=rounding[column])
+        make = ANSWERS[kind]
+        if kind == "mean" and rounding is not None:
+            make = partial(mean_of, rounding=rounding[column])
         answer, seconds = make(quantities[column], *own), parts["columns"][column].get("seconds", 1.0)
         answers.append(answer.arranged(partial(np.multiply, seconds)))
     return _deviations(facts, parts, side_by_side(answers, per_group=noisy[0].values.size > 1))

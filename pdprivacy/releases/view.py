@@ -378,7 +378,8 @@ class View:
         more += self._hidden
         if most := self._largest(self.facts.error.get("rounding_per_record")):
             more += f"; not of rounding, at most {most} per record"
-            more += "" if self.facts.statistic == "sum" else " over the sum of the weights"
+            over = {"sum": "", "agg": ", of means over the sum of the weights"}
+            more += over.get(self.facts.statistic, " over the sum of the weights")
         each = f"{self.level} margin of error of each number, of the noise and "
         of = str(regression[0].get("interval_of") or "population") if regression else ""
         each += f"the sample, for a {of}" if regression else "not of a population"

@@ -174,6 +174,8 @@ WEIGHTED: dict[str, Spec] = {
     "groupby, weighted mean": spec(grouped, "g", "mean", "x", weights="n"),
     "groupby, weighted proportion": spec(grouped, "k", "proportion", "g", "a", weights="m"),
     "groupby, weighted value_counts": spec(grouped, "k", "value_counts", "s", weights="n"),
+    "weighted agg": spec(verb, "agg", {"x": ["count", "sum", "mean"], "y": ["sum"]}, weights="m"),
+    "groupby, weighted agg": spec(grouped, "k", "agg", {"x": ["sum", "mean"], "y": ["count"]}, weights="m"),
 }
 WEIGHTED_SELECTIONS: dict[str, Spec] = {
     "weighted quantile": spec(verb, "quantile", ["x", "y"], ["1/3", 0.5], weights="n"),

@@ -1312,6 +1312,29 @@ FAULTS = (
         ("tests/pipeline/test_storage.py::test_changed_releases_and_other_objects_are_not_saved",),
     ),
     PlantedFault(
+        "weighted sum beside a mean calibrated as a centred one",
+        "core/statistics/weighted.py",
+        "                shift = shift_to(q, piece)",
+        "                shift = 0",
+        (
+            "tests/core/statistics/test_weighted.py::test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim[add_remove-agg]",
+        ),
+    ),
+    PlantedFault(
+        "answer of another filter given again",
+        "frames/answers.py",
+        "    return (*texts.items(), groups, steps, facts.scope",
+        "    return (*[pair for pair in texts.items() if pair[0] != 'after'], groups, facts.scope",
+        ("tests/frames/test_answers.py::test_every_other_request_is_charged",),
+    ),
+    PlantedFault(
+        "answer of one secret sample given for another",
+        "frames/answers.py",
+        ", id(facts.budget), id(facts.secret))",
+        ")",
+        ("tests/frames/test_answers.py::test_secret_parts_and_groups_of_partitions_are_told_apart",),
+    ),
+    PlantedFault(
         "seed written into the notes of a step",
         "frames/call_texts.py",
         '("None" if value is None else "given") if name == SEED else',

@@ -356,7 +356,7 @@ def side_by_side(answers: Sequence[Answer], *, per_group: bool) -> Answer:
     return Answer(**dict(zip(NUMBERS, numbers, strict=True)), interval=interval)
 
 
-def _shift(quantity: Quantity, piece: str) -> int:
+def shift_to(quantity: Quantity, piece: str) -> int:
     """Return the number that is added for each record: the centre, or minus half the largest square."""
     if piece == "total":
         return round(quantity.center / quantity.grid)
@@ -466,7 +466,7 @@ class Moments(Statistic):
                 name = part_name("count", q.column) if nullable else "count"
                 parts.append(part_of_counts(self.scope, groups, name, share))
                 continue
-            shift = _shift(q, piece)
+            shift = shift_to(q, piece)
             terms = q.low + shift, q.high + shift, q.unit
             if piece == "squares":
                 terms = shift, q.reach**2 + shift, q.unit**2
@@ -522,7 +522,7 @@ class Moments(Statistic):
             if piece in ("count", "sum"):
                 numbers.append(sums.rows if piece == "count" else sums.sums[0])
                 continue
-            totals, shift = sums.sums[0], _shift(self.quantities[column], piece)
+            totals, shift = sums.sums[0], shift_to(self.quantities[column], piece)
             if piece == "squares":
                 totals = sums.products[0, 0]
             numbers.append([total + shift * n for total, n in zip(totals, sums.rows, strict=True)])

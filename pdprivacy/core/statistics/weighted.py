@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from pdprivacy.core.statistics.interface import (
     Read,
     Scope,
     Statistic,
-    bounds_of,
     bounds_of_sums,
     grouped,
     groups_of,
@@ -29,7 +28,7 @@ from pdprivacy.core.statistics.interface import (
     part_name,
     part_of_sums,
 )
-from pdprivacy.core.statistics.sums import Layout, mean_of, side_by_side
+from pdprivacy.core.statistics.sums import ANSWERS, PIECES, Layout, mean_of, shift_to, side_by_side
 from pdprivacy.declaration.domain import Column, Kind
 from pdprivacy.errors import DeclarationError, ParameterError
 from pdprivacy.exact import next_up
@@ -76,18 +75,22 @@ def quantile_bits(q: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Weighted(Statistic):
-    """Weighted sums, or weighted means from noisy sums: centre + sum of w (x - c) / sum of w.
+    """Weighted sums, sums of weights, and weighted means: centre + sum of w (x - c) / sum of w.
 
     With ``keys`` there is one number per declared group, charged once because groups are disjoint. Records
-    with a null in the weight or in the column are left out. A mean spends half of the column's share on its
-    sum and half on the sum of the weights; columns without nulls share one sum of the weights and pool their
-    halves for it.
+    with a null in the weight or in the column are left out. The pieces of a column (`PIECES`) have equal
+    shares of its loss: a mean spends half on its sum and half on the sum of the weights; columns without
+    nulls share one sum of the weights and pool their shares for it.
+
+    ``kinds``: "count" (the sum of the weights), "sum" and "mean", for each column.
 
     Sensitivity: a product of a value and a weight is a term between the least and the largest product of
-    their bounds (`pdprivacy.sensitivity.weighted_range`).
+    their bounds (`pdprivacy.sensitivity.weighted_range`). A sum beside a mean is read as the sum of
+    w (x - c), and c times the sum of w is added: both are sums over the same records, so its terms are
+    products of w and x, as those of a sum by itself.
     """
 
-    kind: Literal["sum", "mean"]
+    kinds: tuple[tuple[str, ...], ...]
     quantities: tuple[Quantity, ...]
     shares: tuple[Fraction, ...]
     weight: Quantity
@@ -97,8 +100,11 @@ class Weighted(Statistic):
     @cached_property
     def layout(self) -> Layout:
         """The layout of the parts, with sums of weights in place of counts."""
-        kinds = ((self.kind,),) * len(self.quantities)
-        return Layout.of(kinds, tuple(q.column.nullable for q in self.quantities), self.shares)
+        return Layout.of(self.kinds, tuple([q.column.nullable for q in self.quantities]), self.shares)
+
+    def _are_all(self, kind: str) -> bool:
+        """Return whether the statistics are all of one kind."""
+        return {*self.kinds} == {(kind,)}
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -112,9 +118,12 @@ class Weighted(Statistic):
             if piece == "count":
                 name = part_name("weights", q.column) if q.column.nullable else "weights"
             else:
-                low, high = sensitivity.weighted_range(q.low, q.high, weight.low, weight.high)
+                shift = shift_to(q, piece)
+                low, high = sensitivity.weighted_range(q.low + shift, q.high + shift, weight.low, weight.high)
                 terms = low, high, weight.unit * q.unit
             if piece == "sum":
+                if (column, "total") in self.layout.places:
+                    name = part_name("centred sum", q.column)
                 bounds = limits_per_record(self.layout.places[column, "count"], q.low, q.high, q.unit)
             if piece == "total":
                 bounds = bounds_of_sums(*terms, *(() if self.keys else scope.row_bounds(nullable=nullable)))
@@ -123,28 +132,45 @@ class Weighted(Statistic):
 
     @property
     def offsets(self) -> tuple[float, ...] | None:
-        return (0.0,) * len(self.quantities) if self.kind == "sum" else None
+        return (0.0,) * len(self.quantities) if self._are_all("sum") else None
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        return super().ends if self.kind == "sum" else bounds_of(self.quantities)
+        return super().ends if self._are_all("sum") else self._ends(None)
 
     @property
     def limits(self) -> tuple[Any, Any] | None:
-        return None if self.kind == "sum" else bounds_of(self.quantities)
+        if not any("mean" in own for own in self.kinds):
+            return None
+        return self._ends((-math.inf, math.inf))
+
+    def _ends(self, of_sums: tuple[float, float] | None) -> tuple[Floats, Floats]:
+        """Return the bounds of each number; ``of_sums``: those of sums, or None for those of their parts."""
+        ends = np.empty((2, len(self.layout.numbers)))
+        for position, (column, kind) in enumerate(self.layout.numbers):
+            q = self.quantities[column]
+            part = self.parts[self.layout.places[column, PIECES[kind][0]]]
+            ends[:, position] = (q.lower, q.upper) if kind == "mean" else of_sums or part.bounds
+        return ends[0], ends[1]
 
     @property
     def reads(self) -> tuple[Read, ...]:
         return tuple(grouped((self.weight, q), self.keys) for q in self.quantities)
 
     def exact(self, answers: Sequence[Any]) -> list[Whole]:
-        return [
-            answers[column].sums[0] if piece == "count" else answers[column].products[0, 1]
-            for piece, (column, *_), _ in self.layout.parts
-        ]
+        numbers: list[Whole] = []
+        for piece, (column, *_), _ in self.layout.parts:
+            weights, products = answers[column].sums[0], answers[column].products
+            if piece == "count":
+                numbers.append(weights)
+                continue
+            shift = shift_to(self.quantities[column], piece)
+            pairs = zip(products[0, 1], weights, strict=True)
+            numbers.append([product + shift * total for product, total in pairs])
+        return numbers
 
     def finish(self, noisy: Sequence[Noisy]) -> Answer:
-        if self.kind == "sum":
+        if self._are_all("sum"):
             deviations = np.array([part.std for part in noisy])
             values = np.column_stack([part.values for part in noisy])
             values = values if self.keys else values[0]
@@ -153,20 +179,35 @@ class Weighted(Statistic):
             if (rows := self.scope.row_bounds()[1]) is None:
                 return replace(answer, rounding_per_record=self._rounding_per_record(moved, values))
             return replace(answer, rounding=np.broadcast_to(rows * np.array(moved), values.shape))
-        known, private, ratio = self.ratio_roundings()
-        means, effective = [], []
+        answers, private = zip(*map(partial(self._number, noisy), self.layout.numbers), strict=True)
+        answer = side_by_side(answers, per_group=bool(self.keys))
+        answer = replace(answer, rounding_per_record=self._rounding_per_record(private, answer.values))
+        if not self._are_all("mean"):
+            return answer
+        effective = []
         for column, q in enumerate(self.quantities):
-            total, part = (noisy[self.layout.places[column, piece]] for piece in ("count", "sum"))
-            mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio[column])
-            means.append(replace(mean, rounding=known[column]))
+            total = noisy[self.layout.places[column, "count"]]
             least, most = self.scope.row_bounds(nullable=q.column.nullable or self.weight.column.nullable)
             effective.append(effective_rows(total.values, self.weight, 0 if self.keys else least, most))
-        answer, records = side_by_side(means, per_group=bool(self.keys)), np.column_stack(effective)
-        return replace(
-            answer,
-            rounding_per_record=self._rounding_per_record(private, answer.values),
-            effective_rows=records if self.keys else records[0],
-        )
+        records = np.column_stack(effective)
+        return replace(answer, effective_rows=records if self.keys else records[0])
+
+    def _number(self, noisy: Sequence[Noisy], number: tuple[int, str]) -> tuple[Answer, float]:
+        """Return one number per group, and its rounding for each record where the interval leaves it out."""
+        column, kind = number
+        q, places = self.quantities[column], self.layout.places
+        if kind == "mean":
+            known, private, ratio = (each[column] for each in self.ratio_roundings())
+            total, part = noisy[places[column, "count"]], noisy[places[column, "sum"]]
+            mean = mean_of(q, total, part, least=self.weight.upper, rounding=ratio)
+            return replace(mean, rounding=known), private
+        piece = places[column, PIECES[kind][0]]
+        lower, upper = map(float, self.parts[piece].bounds)
+        answer = replace(ANSWERS[kind](q, noisy[piece]), lower=lower, upper=upper)
+        moved = self.weight.rounding if kind == "count" else self._term_rounding(q)
+        if (rows := self.scope.row_bounds()[1]) is None:
+            return answer, moved
+        return replace(answer, rounding=rows * moved), 0.0
 
     def _term_rounding(self, q: Quantity) -> float:
         """Return the largest rounding error of a term w x: w'x' - wx = w'(x' - x) + x (w' - w)."""

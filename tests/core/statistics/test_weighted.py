@@ -83,6 +83,11 @@ CALLS = {
     "groupby sum": lambda dp: dp.groupby("g").sum(["x", "y"], weights="w", epsilon=1),
     "groupby mean": lambda dp: dp.groupby("g").mean(["x", "y"], weights="v", epsilon=1),
     "groupby proportion": lambda dp: dp.groupby("y").proportion("g", "b", weights="v", epsilon=1),
+    "agg": lambda dp: dp.agg({"x": ["count", "sum", "mean"], "y": ["sum", "mean"]}, weights="w", epsilon=1),
+    "agg of sums": lambda dp: dp.agg(["count", "sum"], "y", weights="v", epsilon=1),
+    "groupby agg": lambda dp: dp.groupby("g").agg(
+        {"x": ["sum", "mean"], "y": ["count"]}, weights="u", epsilon=1
+    ),
     "value_counts without nulls": lambda dp: dp.value_counts("g", dropna=True, weights="v", epsilon=1),
 }
 
@@ -226,6 +231,20 @@ def test_the_worst_neighbours_lose_all_of_the_charge(name, neighbors):
     assert loss.kept
 
 
+@pytest.mark.parametrize("by", [None, "g"])
+@pytest.mark.parametrize("kinds", [["count", "sum"], ["sum", "mean", "count"]])
+def test_a_record_at_all_bounds_loses_all_of_the_charge_of_several_statistics(by, kinds):
+    """It moves the weights by 3, the sum by 3 times 10, and the centred sum by 3 times 6.5, all in full."""
+    frames = [UNIVERSE.take(rows).reset_index(drop=True) for rows in ([4, 0], [4])]
+
+    def call(dp):
+        return (dp if by is None else dp.groupby(by)).agg(kinds, ["x"], weights="w", epsilon=1)
+
+    loss = loss_of(*(protected(frame, on_invalid="clip") for frame in frames), call)
+    assert loss.epsilon == pytest.approx(float(loss.charged_epsilon), rel=1e-3)
+    assert loss.kept
+
+
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_neighbours_of_a_weighted_quantile_lose_at_most_the_charge(neighbors):
     losses = []
@@ -298,6 +317,11 @@ def test_weighted_numbers_are_those_of_numpy(engine):
     np.testing.assert_allclose(dp.sum("x", **options), [(w * x).sum()], **close)
     np.testing.assert_allclose(dp.mean("x", **options), [np.average(x, weights=w)], **close)
     np.testing.assert_allclose(dp.count(**options), [weighted["w"].sum()], **close)
+    several = [w.sum(), (w * x).sum(), np.average(x, weights=w)]
+    released = dp.agg(["count", "sum", "mean"], ["x", "y"], **options)
+    np.testing.assert_allclose(released["x"], several, **close)
+    several = [weighted["w"].sum(), (weighted["w"] * weighted["y"]).sum()]
+    np.testing.assert_allclose(released.loc[["count", "sum"], "y"], several, **close)
     share = np.average(weighted["g"] == "b", weights=weighted["w"])
     np.testing.assert_allclose(dp.proportion("g", "b", **options), [share], **close)
     counts = weighted.groupby("g")["w"].sum()
@@ -318,6 +342,9 @@ def test_weighted_numbers_are_those_of_numpy(engine):
     by = both.groupby("g")
     means = by.apply(lambda part: np.average(part["x"], weights=part["w"]), include_groups=False)
     np.testing.assert_allclose(dp.groupby("g").mean("x", **options)["x"][["a", "b"]], means, **close)
+    sums = both.assign(s=both["w"] * both["x"]).groupby("g")[["w", "s"]].sum()
+    named = dp.groupby("g").agg(n=("x", "count"), s=("x", "sum"), m=("x", "mean"), **options)
+    np.testing.assert_allclose(named.loc[["a", "b"]], sums.assign(m=sums["s"] / sums["w"]), **close)
     for q in (0.1, 0.5, 0.77):
         near = float(dp.quantile("x", q, **options)["x"])
         assert near == pytest.approx(quantile_of(x, w, q), abs=1e-3), q
@@ -395,6 +422,27 @@ def test_the_error_of_weighted_numbers_is_the_one_that_is_stated(name):
     assert np.mean(np.abs(off) <= half) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / many)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_the_errors_of_several_weighted_statistics_are_those_that_are_stated(level):
+    whole, many = sample(), 2000
+    both = whole.dropna(subset=["w", "x"])
+    x, w = both["x"].to_numpy(), both["w"].to_numpy()
+    truth = np.array([w.sum(), (w * x).sum(), np.average(x, weights=w)])
+    dp, call = protected(whole).dp, (["count", "sum", "mean"], ["x"])
+    released = dp.agg(*call, weights="w", epsilon=many, releases=many, rng=7)
+    off = released.to_numpy() - truth[:, np.newaxis]
+    single = dp.agg(*call, weights="w", epsilon=1, rng=7).dp
+    stated = np.ravel(single.metadata.error["standard_error"])
+    assert np.sqrt(np.mean(off**2, axis=1)) == pytest.approx(stated, rel=4 * np.sqrt(5 / many) / 2)
+    ends = single.interval(level)
+    half = ((ends["upper"] - ends["lower"]) / 2).to_numpy().ravel()
+    covered = np.mean(np.abs(off) <= half[:, np.newaxis], axis=1)
+    assert (covered >= level - 4 * np.sqrt(level * (1 - level) / many)).all()
+    if level == single.metadata.error["level"]:
+        assert covered[0] == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / many))
+
+
 # ---------------------------------------------------------------- rounding
 
 ROUNDED = Domain(
@@ -457,6 +505,23 @@ def test_intervals_hold_the_rounding_of_weights_and_values(kind, name, weights, 
     for group, part in frame.groupby("g"):
         low, high = (table.dp.interval().loc[group, (end, "x")] for end in ("lower", "upper"))
         assert low - LAST_DIGIT <= truth_of(part, name, weights) <= high + LAST_DIGIT
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("weights", "options"), [("w", {"neighbors": "replace_one"}), ("v", {})])
+def test_intervals_of_several_statistics_hold_the_rounding_or_state_it_per_record(kind, weights, options):
+    frame = off_the_grid(kind)
+    dp = protected(frame, ROUNDED, epsilon=10**12, **options).dp
+    released = dp.agg(["mean", "count", "sum"], ["x"], weights=weights, epsilon=10**8, rng=1)
+    ends, size = released.dp.interval(), len(frame)
+    each = np.ravel(released.dp.metadata.error.get("rounding_per_record", np.zeros(3)))
+    assert each[0] == 0  # the least weight is positive, or the number of records is public
+    assert (each[1:] > 0).all() == (not options)
+    truth = [truth_of(frame, "mean", weights), frame[weights].sum(), truth_of(frame, "sum", weights)]
+    for number, true in enumerate(truth):
+        low, high = (ends.iloc[number].filter(like=end).iloc[0] for end in ("lower", "upper"))
+        more = size * each[number] + LAST_DIGIT
+        assert low - more <= true <= high + more
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -817,3 +882,35 @@ def test_bounded_means_stay_within_their_bounds(bounding):
         means = dp.mean(["x", "y"], weights="w", epsilon=0.01, bounding=bounding, rng=seed)
         assert means.between([-3.0, 2.0], [10.0, 9.0]).all()
         assert (dp.value_counts("g", weights="w", epsilon=0.01, bounding=bounding, rng=seed) >= 0).all()
+
+
+def test_several_weighted_statistics_are_sums_and_means_alone():
+    frame = sample(200)
+    private = protected(frame)
+    dp, groups, options = private.dp, private.dp.groupby("g"), {"weights": "w", "epsilon": 1}
+    for call in (
+        lambda: dp.agg(["mean", "std"], "x", **options),
+        lambda: dp.agg("var", "x", **options),
+        lambda: dp.agg("max", "x", **options),
+        lambda: dp.agg(["min", "median"], "x", **options),
+        lambda: dp.agg(["mean"], ["x", "w"], **options),
+        lambda: dp.agg({"x": "mean", "w": "sum"}, **options),
+        lambda: groups.agg(["std"], "x", **options),
+        lambda: groups.agg("median", "x", **options),
+        lambda: groups.agg(s=("x", "std"), **options),
+        lambda: groups.agg(n=("y", "size"), **options),
+        lambda: groups.agg(["mean"], "x", weights="g", epsilon=1),
+    ):
+        with pytest.raises((ParameterError, DeclarationError)):
+            call()
+    assert private.dp.budget.spent == (0, 0)
+    released = dp.agg("median", "y", **options, rng=1)
+    assert released.equals(dp.median("y", **options, rng=1))
+    assert dp.agg("mean", "y", **options, rng=1).equals(dp.mean("y", **options, rng=1))
+    counts = dp.agg("count", ["y"], **options)
+    assert counts.dp.metadata.weights == "w"
+    with pytest.raises(ParameterError, match="sampling variance"):
+        pdprivacy.combine(dp.agg(["mean", "sum"], ["x"], **options))
+    plan = dp.plan.agg(["count", "sum"], "x", weights="w", epsilon=1, rows=200)
+    own = dp.agg(["count", "sum"], ["x"], **options).dp.metadata.error["standard_error"]
+    assert plan["rmse"].to_list() == pytest.approx(np.ravel(own).tolist())
