@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -31,6 +32,8 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 import pdprivacy  # noqa: F401  (puts dp on every frame)
+from pdprivacy.declaration.domain import Domain
+from pdprivacy.declaration.pandera_reader import read_schema
 from tests.support import spark as support_spark
 
 collect_ignore = ["typing_examples.py"]  # code of a user, which test_typing.py runs
@@ -152,14 +155,22 @@ def is_longer(item: pytest.Item) -> bool:
     return is_hypothesis_test(getattr(item, "obj", None)) or "full" in getattr(item, "fixturenames", ())
 
 
+@functools.cache
+def names_of(path: Path) -> frozenset[str]:
+    """The names of a file of tests and of its folders; none of a file elsewhere."""
+    if not path.is_relative_to(TESTS):
+        return frozenset()
+    return frozenset({path.stem, *path.relative_to(TESTS).parts})
+
+
 def is_in(names: set[str], path: Path) -> bool:
     """Whether a file of tests is one of these modules, or in one of these folders."""
-    return not names.isdisjoint({path.stem, *path.relative_to(TESTS).parts})
+    return not names.isdisjoint(names_of(path))
 
 
 def runs_long(item: pytest.Item | pytest.Collector) -> bool:
     """Whether these dependencies run the long tests of a module."""
-    return not PANDAS_2 or (item.path.is_relative_to(TESTS) and is_in(OLDEST_TOO, item.path))
+    return not PANDAS_2 or is_in(OLDEST_TOO, item.path)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -190,7 +201,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     full, rest = config.option.full, config.option.rest
     for item in items:
-        if item.path.is_relative_to(TESTS) and is_in(FAST, item.path):
+        if is_in(FAST, item.path):
             item.add_marker(pytest.mark.fast)
     long = long_tests(items) if rest or PANDAS_2 or not full else set()
     if full:
@@ -267,10 +278,16 @@ def survey() -> pd.DataFrame:
     )
 
 
+@pytest.fixture(scope="session")
+def declared(schema) -> Domain:
+    """The declaration in ``schema``, which is read once: to check cells, pandera takes longer than a test."""
+    return read_schema(schema)
+
+
 @pytest.fixture
-def private(survey, schema) -> pd.DataFrame:
+def private(survey, declared) -> pd.DataFrame:
     """The survey, protected with a large budget."""
-    return survey.dp.protect(schema, epsilon=100, delta=1e-3)
+    return survey.dp.protect(declared, epsilon=100, delta=1e-3)
 
 
 @pytest.fixture(params=["default", "copy_on_write"] if PANDAS_2 else ["default"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import io
 import re
 import sys
@@ -71,7 +72,8 @@ Lines of code are those that hold more than a comment or a docstring. Tests are 
 """
 
 
-def code_lines(text: str) -> set[int]:
+@functools.cache
+def code_lines(text: str) -> frozenset[int]:
     """Return the numbers of the lines of a module that hold code."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -80,7 +82,7 @@ def code_lines(text: str) -> set[int]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, DEFINITIONS) and ast.get_docstring(node, clean=False) is not None:
             lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return lines
+    return frozenset(lines)
 
 
 def files_of(part: str) -> list[Path]:
@@ -99,10 +101,17 @@ def tests_of(file: Path) -> str:
     if own.is_file():
         return f"`{own.relative_to(TESTS).as_posix()}`"
     naming = re.compile(rf"`{file.stem}`")
-    others = [path for path in sorted(TESTS.rglob("test_*.py")) if naming.search(first_line(path))]
+    others = [path for path in files_of_tests() if naming.search(first_line(path))]
     return ", ".join(f"`{path.relative_to(TESTS).as_posix()}`" for path in others)
 
 
+@functools.cache
+def files_of_tests() -> list[Path]:
+    """Return all files of tests."""
+    return sorted(TESTS.rglob("test_*.py"))
+
+
+@functools.cache
 def first_line(path: Path) -> str:
     """Return the first line of a file."""
     with path.open(encoding="utf-8") as file:
@@ -123,8 +132,9 @@ def table_of(files: list[Path]) -> tuple[str, int]:
     return "\n".join(rows), total
 
 
+@functools.cache
 def page() -> str:
-    """Return the text of the page."""
+    """Return the text of the page, made once of the files as they are then."""
     sections, total = [], 0
     for part, duty in ROOMS.items():
         table, lines = table_of(files_of(part))
