@@ -223,6 +223,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
+def pytest_collection_finish() -> None:
+    """Leave all that was collected, which stays to the end, out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether a test makes its long runs."""

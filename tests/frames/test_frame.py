@@ -172,6 +172,7 @@ OPERANDS = {
 }
 
 
+@pytest.mark.full(keep=18)
 @pytest.mark.parametrize("operand", OPERANDS.values(), ids=OPERANDS)
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_operators_of_a_whole_frame_are_refused_in_both_orders(private, symbol, operand):

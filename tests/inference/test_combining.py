@@ -922,12 +922,16 @@ def survey(size, seed, weights=(1.0, 2.0)):
 TRUE = {("a", "no"): 0.75, ("a", "yes"): 0.25, ("b", "no"): 0.5, ("b", "yes"): 0.5}
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("weights", [None, "w"])
 @pytest.mark.parametrize("by", ["index", "columns", "groups"])
-def test_shares_of_each_row_have_intervals_for_the_population(weights, by):
-    """They cover in 300 samples as often as stated, for the rows of a table, its columns, and groups."""
-    covered = []
-    for seed in range(300):
+def test_shares_of_each_row_have_intervals_for_the_population(weights, by, full):
+    """They cover in 300 samples as often as stated, for the rows of a table, its columns, and groups.
+
+    By default in 60, whose share may be as far off as that of so few.
+    """
+    covered, times = [], 300 if full else 60
+    for seed in range(times):
         dp = survey(400, seed).dp
         words = {"epsilon": 5, "rng": seed, "weights": weights}
         if by == "groups":
@@ -943,8 +947,8 @@ def test_shares_of_each_row_have_intervals_for_the_population(weights, by):
             ends.index = ends.index.swaplevel()
         covered.append([ends["lower"][key] <= TRUE[key] <= ends["upper"][key] for key in TRUE])
     share = np.mean(covered, axis=0)
-    assert share.min() > 0.95 - Z * (0.05 * 0.95 / 300) ** 0.5
-    assert share.max() < 1 or weights
+    assert share.min() > 0.95 - Z * (0.05 * 0.95 / times) ** 0.5
+    assert share.max() < 1 or weights or not full
 
 
 def test_the_variance_of_shares_of_a_row_is_that_of_its_rows():

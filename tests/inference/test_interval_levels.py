@@ -260,7 +260,7 @@ def _with_margins(data):
     return pd.concat([counts, counts.sum().to_frame("All").T]).assign(All=lambda table: table.sum(axis=1))
 
 
-@pytest.mark.full(keep=2)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("level", [0.8, 0.99])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", TRUE)

@@ -400,7 +400,7 @@ def test_a_fork_at_any_moment_of_a_charge_neither_doubles_nor_loses_it(path, ful
     budget, parent, chance = opened(path), os.getpid(), random.Random(1)
     pids, (answers, answer) = [], os.pipe()
     before = signal.signal(signal.SIGALRM, lambda *_: pids.append(os.fork()))
-    for turn in range(400 if full else 30):
+    for turn in range(400 if full else 15):
         signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-4, 2e-3))
         while len(pids) == turn:
             try:
@@ -436,7 +436,7 @@ def test_children_charge_whatever_threads_of_the_parent_do_at_the_fork(path, ful
     with ThreadPoolExecutor(3) as pool:
         running = [pool.submit(busy, use) for use in uses]
         try:
-            numbers = [Child(child).value() for _ in range(200 if full else 40)]
+            numbers = [Child(child).value() for _ in range(200 if full else 20)]
         finally:
             stop.set()
         for thread in running:
@@ -477,7 +477,7 @@ def looks_for_ever(path) -> None:
 
 def test_reported_charges_outlive_kills(tmp_path, full):
     chance = random.Random(1)
-    for turn in range(250 if full else 5):
+    for turn in range(250 if full else 3):
         if turn % 10 == 0:  # the processes of this turn make a ledger
             path, reported = str(tmp_path / f"{turn}.db"), set()
             answers, answer = os.pipe()
@@ -621,7 +621,7 @@ def interrupted(step: int, path: Path) -> bool:
 def test_an_interrupt_while_a_ledger_is_made_leaves_no_file_open(tmp_path, full):
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
-    for step in count(1, 1 if full else 11):
+    for step in count(1, 1 if full else 31):
         path = tmp_path / f"{step}.db"
         done = not interrupted(step, path)
         gc.collect(1)  # a connection of SQLite holds a reference to itself

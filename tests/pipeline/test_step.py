@@ -1398,6 +1398,7 @@ def test_releases_that_cannot_be_stored_are_reported_as_lost(pipeline, ages, mon
     assert pipeline.spent == 0.8
 
 
+@pytest.mark.full
 def test_a_frame_of_a_step_has_dp_in_a_new_process(tmp_path):
     """Where nothing else of the package was used; no thread is started, which could abort at the end."""
     script = """

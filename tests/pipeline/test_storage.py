@@ -164,6 +164,7 @@ def test_a_release_of_any_shape_is_read_as_it_was(tmp_path_factory, suffix, rele
     same(saved(release, tmp_path_factory.mktemp("any") / f"r{suffix}"), release)
 
 
+@pytest.mark.full(keep=20)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("axis", AXES)
 def test_every_kind_of_labels_is_read_as_it_was(tmp_path, suffix, axis):
@@ -278,7 +279,7 @@ def test_labels_with_the_ends_of_lines_are_read_as_they_were(tmp_path, suffix):
     same(saved(released, tmp_path / f"counts{suffix}"), released)
 
 
-@pytest.mark.full(keep=3)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("name", CHANGED)
 def test_no_cell_of_a_csv_file_can_be_changed(private, tmp_path, name):
     released = RELEASES[name](private.dp)
@@ -402,6 +403,7 @@ LINUX = pytest.mark.skipif(
 )
 
 
+@pytest.mark.full(keep=8)
 @LINUX
 @pytest.mark.parametrize("digest", ["right", "wrong", "none"])
 @pytest.mark.parametrize("axis", CRAFTED)
@@ -420,6 +422,7 @@ def test_a_crafted_json_costs_no_memory_and_no_time(private, tmp_path, axis, dig
     assert "MemoryError" not in refused(path, words)
 
 
+@pytest.mark.full(keep=1)
 @LINUX
 @pytest.mark.parametrize("suffix", [".json.gz", ".csv.gz"])
 def test_a_file_that_unpacks_to_gigabytes_is_refused(private, tmp_path, suffix):

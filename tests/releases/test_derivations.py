@@ -86,6 +86,7 @@ def test_an_argument_releases_what_the_step_releases(name):
     assert call.dp.metadata.lineage != []
 
 
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("engine", each_engine(BESIDE_PANDAS))
 @pytest.mark.parametrize("name", CALLS)
 def test_other_engines_release_the_same(name, engine):
@@ -95,6 +96,7 @@ def test_other_engines_release_the_same(name, engine):
     assert (released.to_numpy() == expected.to_numpy()).all()
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_record_loses_at_most_the_charge(name):
     """A record more or less, one with a null key, and one replaced."""

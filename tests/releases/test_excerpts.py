@@ -86,7 +86,7 @@ def width(frame):
     return 1 if isinstance(frame, pd.Series) else frame.shape[1]
 
 
-@pytest.mark.full(keep=60)
+@pytest.mark.full(keep=24)
 @pytest.mark.parametrize("operation", LABELS_ALONE)
 @pytest.mark.parametrize("name", EXACT)
 def test_each_number_keeps_its_interval(private, name, operation):
@@ -263,7 +263,7 @@ def test_intervals_of_other_levels(counts):
     assert part.dp.interval(level=0.5).equals(counts.dp.interval(level=0.5).iloc[::-1].head(2))
 
 
-@pytest.mark.full(keep=4)
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_parts_have_displays(private, name):
     pytest.importorskip("matplotlib")
@@ -315,7 +315,7 @@ def test_the_text_of_ten_thousand_counts_is_short_and_copied_at_no_cost():
     assert ratio < 5
 
 
-def test_a_sum_over_a_level_whose_other_numbers_cancel_is_no_number_of_it():
+def test_a_sum_over_a_level_whose_other_numbers_cancel_is_no_number_of_it(full):
     """The sum is equal to one number, but has the noise of three."""
     domain = Domain(
         (Column("c", "category", categories=("a", "b")), Column("i", "integer", lower=0, upper=2))
@@ -323,7 +323,7 @@ def test_a_sum_over_a_level_whose_other_numbers_cancel_is_no_number_of_it():
     frame = pd.DataFrame({"c": ["a", "b"] * 50, "i": [1] * 100})
     private = pdprivacy.protect(frame, domain, epsilon=10**9)
     cancelled, kept = 0, 0
-    for seed in range(400):
+    for seed in range(400 if full else 100):
         counts = private.dp.value_counts(["c", "i"], epsilon=2, sort=False, rng=seed)
         sums, of_one = counts.groupby(level="c").sum(), counts.xs(1, level="i")
         if np.array_equal(sums, of_one):
@@ -332,7 +332,7 @@ def test_a_sum_over_a_level_whose_other_numbers_cancel_is_no_number_of_it():
                 sums.dp.interval()
         elif kept == 0 and (sums != of_one).all():
             kept = len(of_one.dp.interval())
-    assert (cancelled > 5, kept) == (True, 2)
+    assert (cancelled > (5 if full else 0), kept) == (True, 2)
 
 
 def test_nulls_among_the_labels_of_columns():

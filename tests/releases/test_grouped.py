@@ -432,6 +432,7 @@ def held(records, units=None, **words):
     return pdprivacy.protect(frame, GROUPS, epsilon=10**6, delta=0.1, **words)
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_selections_by_group_lose_at_most_the_charge(name):
     """One record more or less, one replaced in all ways, and units of two records in any groups."""
@@ -590,7 +591,7 @@ COVERED = {
 DRAWS = 200
 
 
-@pytest.mark.full(keep=8)
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("bounding", [None, "clamp", "truncated"])
 @pytest.mark.parametrize("name", COVERED)
 def test_intervals_cover_what_is_released_of(private, name, bounding):

@@ -83,6 +83,7 @@ def test_without_bounds_the_numbers_are_the_best_linear_estimates(private):
         np.testing.assert_allclose(moved, noisy - gain @ SUMS @ noisy, atol=1e-7)
 
 
+@pytest.mark.full
 def test_the_errors_of_the_best_estimates_are_smaller(private):
     exact = np.concatenate(
         [

@@ -422,6 +422,7 @@ FREE_OF_ROWS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("name", FREE_OF_ROWS)
 def test_errors_that_do_not_depend_on_the_number_of_rows_need_none(name):
     plan, call = protected("add_remove").dp.plan, FREE_OF_ROWS[name]

@@ -154,6 +154,7 @@ def test_errors_are_times_and_intervals_are_dates(private):
     assert (grouped["lower"] < grouped["upper"]).all(axis=None)
 
 
+@pytest.mark.full
 def test_intervals_hold_the_true_mean():
     """95 of 100, of means of a known frame; 400 draws."""
     numbers = numbers_of(TABLE)
@@ -339,7 +340,7 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.full(keep=9)
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_neighbouring_tables_of_dates_lose_the_charge_and_no_more(name, neighbors):
@@ -366,6 +367,7 @@ def test_a_date_out_of_bounds_loses_no_more_than_one_within():
 # ------------------------------------------------------------------ engines
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize("engine", ["Polars", "lazy Polars", "DuckDB", "Dask", "PyArrow"])
 def test_every_engine_gives_the_same_dates(private, engine):
     pa = pytest.importorskip("pyarrow")

@@ -557,7 +557,7 @@ def test_the_published_scale_is_that_of_scores_which_move_either_way(way):
     assert private.dp.budget.entries["mechanism"].str.endswith("published scale").tolist() == [True, False]
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full
 @pytest.mark.parametrize("way", PUBLISHED)
 def test_the_published_scale_is_neither_a_tenth_smaller_nor_larger(way):
     """Of two labels, whose counts differ by d; the laws are closed forms, with rate r = epsilon / 2.

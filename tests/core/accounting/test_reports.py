@@ -273,6 +273,7 @@ def test_noise_on_the_integers_composes_exactly(level, own_delta, sensitivity, c
     assert expected * (1 - 1e-12) <= actual <= expected * (1 + 1e-3)
 
 
+@pytest.mark.full
 def test_noise_on_the_integers_composes_with_other_losses():
     first, coarse = on_integers(1, 1e-6)
     second, other = on_integers(0.5, 1e-6, 2)
@@ -290,6 +291,7 @@ def test_one_release_on_the_integers_has_its_own_loss():
         assert level * (1 - 1e-3) < pld_epsilon([(event, 1)], delta) <= level * (1 + 1e-3)
 
 
+@pytest.mark.full
 def test_many_small_releases_on_the_integers_cost_less_than_by_rho():
     _, event = on_integers(0.1, 1e-8)
     by_pld, by_rho = pld_epsilon([(event, 100)], 1e-6), epsilon([(event, 100)], 1e-6, "zcdp")

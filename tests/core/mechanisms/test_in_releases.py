@@ -264,6 +264,7 @@ def test_every_way_to_ask_for_a_release_offers_the_noise(name):
     assert float(p.dp.choose_epsilon("g", "h", max_risk=0.4, progress=False, **noise)) > 0
 
 
+@pytest.mark.full(keep=3)
 @pytest.mark.parametrize(("name", "epsilon"), [("mean", 0.5), ("mean", 16.0), ("var", 0.5)])
 @pytest.mark.parametrize("bounding", [None, "clamp"])
 def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them(name, epsilon, bounding):

@@ -212,6 +212,7 @@ def test_intervals_end_at_public_limits_on_every_engine(engine, statistic, reque
     assert low <= actual["lower"].to_numpy().min() <= actual["upper"].to_numpy().max() <= high
 
 
+@pytest.mark.full(keep=14)
 @pytest.mark.parametrize("level", [0.83, 0.865, 0.88, 0.9, 0.907, 0.9075, 0.912, 0.94])
 @pytest.mark.parametrize("order", [1, 1.05, 1.5, 2, 2.5, 4, 20])
 def test_sums_of_two_noises_miss_at_most_as_often_as_stated(order, level):

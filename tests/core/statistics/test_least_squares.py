@@ -76,7 +76,7 @@ def engine(rows: tuple[int, ...], weights: str | None) -> Any:
     return opened(regression(rows, weights).facts).engine
 
 
-@pytest.mark.full(keep=2)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("weights", [None, "w"])
 def test_no_neighbour_moves_weighted_moments_further_than_claimed(neighbors, weights):
@@ -380,6 +380,7 @@ def test_records_of_weight_0_are_left_out():
     assert released.dp.metadata.regression["records"] == pytest.approx((frame["w"] > 0).sum(), abs=0.01)
 
 
+@pytest.mark.full
 def test_intervals_of_penalised_coefficients_hold_given_the_regressors():
     """The truth value is rare: its share among the records sways how far the penalty moves it."""
     domain = Domain((Column("x", "boolean"), Column("y", "float", lower=-1, upper=1)))

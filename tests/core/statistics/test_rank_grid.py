@@ -177,6 +177,7 @@ def distance(data: Any, value: float, near: float, target: Fraction) -> Fraction
     return max(below - target, target - upto, Fraction(0))
 
 
+@pytest.mark.full(keep=18)
 @pytest.mark.parametrize("case", WIDE)
 @pytest.mark.parametrize(("q", "end"), CHOICES)
 @pytest.mark.parametrize("epsilon", [0.3, 5])
@@ -209,6 +210,7 @@ def test_the_rank_is_off_by_no_more_than_stated_under_wide_bounds(case, q, end, 
     assert wrong / weights.sum() <= 0.05
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("engine", ["pandas", *(engine for engine in ENGINES if engine != "Spark")])
 def test_a_median_under_wide_bounds_is_one_of_the_records(engine):
     """Of 500 times 100 and 500 times 300, every number between the two is a median; of fives only five."""

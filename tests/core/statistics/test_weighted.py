@@ -132,7 +132,7 @@ def parts_and_numbers(setting: str, name: str) -> tuple[tuple[Part, ...], list[l
     return statistic.parts, [numbers(exact(statistic, engine(rows))) for rows in tables(size)]
 
 
-@pytest.mark.full(keep=18)
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_neighbour_moves_a_weighted_statistic_further_than_its_parts_claim(setting, name):
@@ -301,6 +301,7 @@ def quantile_of(x: Any, w: Any, q: float) -> float:
     return float(x[order][np.searchsorted(upto, q * upto[-1])])
 
 
+@pytest.mark.full(keep=4)
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "Spark"])
 def test_weighted_numbers_are_those_of_numpy(engine):
     pa = pytest.importorskip("pyarrow")
@@ -380,6 +381,7 @@ def test_records_of_weight_one_are_in_the_bins_that_count_them(engine, edges, na
     assert weights.to_numpy() == pytest.approx(counts.to_numpy(), abs=1e-3)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize("engine", ["Polars", "DuckDB", "PyArrow", "Dask"])
 def test_weighted_ranks_are_the_same_on_every_engine(engine):
     """With many records and little epsilon, so that windows are narrower than the whole."""
@@ -397,7 +399,7 @@ def test_weighted_ranks_are_the_same_on_every_engine(engine):
 # ---------------------------------------------------------------- errors
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["sum", "mean", "proportion", "value_counts"])
 def test_the_error_of_weighted_numbers_is_the_one_that_is_stated(name):
     whole, many = sample(), 2000
@@ -478,6 +480,7 @@ def truth_of(frame: pd.DataFrame, name: str, weights: str) -> float:
     return float(product if name == "sum" else product / frame[weights].sum())
 
 
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("name", "weights", "options"),
@@ -585,7 +588,7 @@ SURVEY = Domain(
 )
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["mean", "proportion", "value_counts"])
 def test_intervals_for_the_population_hold_the_design_effect(name):
     """There are 200 samples; intervals by the number of records would hold far less often."""
@@ -679,7 +682,7 @@ def test_the_effective_number_is_at_most_the_public_number_of_rows():
     assert largest == 20
 
 
-@pytest.mark.full(keep=1)
+@pytest.mark.full
 @pytest.mark.parametrize("bounding", ["clamp", "truncated"])
 def test_bounded_cells_do_not_raise_the_effective_number(bounding):
     """A thousand cells, nearly all of them empty, that noise and bounds raise above 0."""
@@ -875,9 +878,9 @@ def test_plans_state_the_errors_that_releases_have():
 
 
 @pytest.mark.parametrize("bounding", ["clamp", "truncated"])
-def test_bounded_means_stay_within_their_bounds(bounding):
+def test_bounded_means_stay_within_their_bounds(bounding, full):
     frame = sample().head(20)
-    for seed in range(30):
+    for seed in range(30 if full else 10):
         dp = protected(frame).dp
         means = dp.mean(["x", "y"], weights="w", epsilon=0.01, bounding=bounding, rng=seed)
         assert means.between([-3.0, 2.0], [10.0, 9.0]).all()
