@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -260,15 +260,21 @@ def _with_margins(data):
     return pd.concat([counts, counts.sum().to_frame("All").T]).assign(All=lambda table: table.sum(axis=1))
 
 
+@cache
+def many_releases(name, neighbors, draws):
+    """Releases of epsilon 2 side by side, whose intervals of each level are tried."""
+    sort = {"sort": False} if name == "shares" else {}
+    call = OF_PARTS[name] if not sort else lambda dp, **o: dp.value_counts("g", normalize=True, **o)
+    return call(protected(neighbors), epsilon=2 * draws, releases=draws, rng=5, **sort)
+
+
 @pytest.mark.full(keep=1)
 @pytest.mark.parametrize("level", [0.8, 0.99])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", TRUE)
 def test_intervals_of_other_levels_hold_as_often_as_they_say(name, neighbors, level):
     draws, truth = 400, np.asarray(TRUE[name](FRAME), np.float64)
-    sort = {"sort": False} if name == "shares" else {}
-    call = OF_PARTS[name] if not sort else lambda dp, **o: dp.value_counts("g", normalize=True, **o)
-    released = call(protected(neighbors), epsilon=2 * draws, releases=draws, rng=5, **sort)
+    released = many_releases(name, neighbors, draws)
     ends = [end.reshape(len(truth), draws, -1) for end in _ends(released.dp.interval(level))]
     value = truth.reshape(len(truth), 1, -1)
     known = np.isfinite(value) & np.isfinite(ends[0])
