@@ -12,6 +12,7 @@ An engine that is not installed skips the test that asks for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -77,8 +78,15 @@ def _polars(table: Any) -> Any:
     return installed("polars", "Polars").from_arrow(table)
 
 
+@cache
+def _database() -> Any:
+    """A database in memory for all frames of this process: to make one takes longer than most tests."""
+    return installed("duckdb", "DuckDB").connect()
+
+
 def _duckdb(table: Any) -> Any:
-    return installed("duckdb", "DuckDB").connect().from_arrow(table)
+    """A frame of DuckDB with a connection of its own."""
+    return _database().cursor().from_arrow(table)
 
 
 def _dask(frame: pd.DataFrame) -> Any:
