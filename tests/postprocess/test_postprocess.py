@@ -733,6 +733,7 @@ def test_without_too_large_variances_the_nearest_covariance_matrix_is_half_of_ma
     np.testing.assert_allclose(result, nearest, atol=1e-9 * max(1, np.abs(matrix).max()))
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("size", [2, 3, 6])
 @pytest.mark.parametrize("noise", [0.1, 1.0, 30.0])
 def test_no_covariance_matrix_within_the_limits_is_nearer(size, noise):

@@ -493,6 +493,7 @@ def test_numbers_of_labels_by_group_move_as_far_as_is_stated(neighbors, most):
         assert (largest["l1"], largest["l2"]) == (part.l1, part.l2_squared)
 
 
+@pytest.mark.full(keep=2)
 @pytest.mark.parametrize(
     ("name", "least"),
     [("mode", 0.999), ("mode, noisy max", 0.999), ("mode, exponential", 0.75), ("median", 0.3)],

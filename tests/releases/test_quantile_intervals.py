@@ -48,7 +48,7 @@ def protected(rows: int, **scope: Any) -> Any:
     return pdprivacy.protect(table(rows), DOMAIN, epsilon=10**9, **scope)
 
 
-@pytest.mark.full(keep=2)
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("scope", [{}, {"neighbors": "replace_one"}], ids=["add_remove", "replace_one"])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3])
 @pytest.mark.parametrize("rows", [200, 2000, 20_000])

@@ -261,6 +261,7 @@ def truth_on_integers(noises, delta, responses=()):
     return brentq(excess, 0, losses.max(), xtol=1e-13)
 
 
+@pytest.mark.full(keep=5)
 @pytest.mark.parametrize("delta", [1e-4, 1e-7])
 @pytest.mark.parametrize(
     ("level", "own_delta", "sensitivity", "count"),

@@ -250,6 +250,7 @@ def test_names_of_several_types_are_refused_because_they_may_be_one_unit(name, c
         assert "2024" not in str(refusal.value)
 
 
+@pytest.mark.full
 def test_a_large_file_that_is_read_in_pieces_is_refused_until_its_names_are_read_as_text(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("who,flag\n" + "".join(f"{row % 150_000},True\n" for row in range(400_000)) + "A7,True\n")

@@ -96,6 +96,7 @@ def test_staircase_numbers_have_the_claimed_law_and_no_other():
     accepts_only(drawn, lambda factor: Stairs(epsilon, 100 * factor, gamma).cdf)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_discrete_gaussian_counts_have_the_claimed_law_and_no_other(neighbors):
     p = private(neighbors=neighbors)
@@ -287,7 +288,7 @@ def test_ratios_and_variances_with_staircase_noise_have_intervals_that_hold_them
 WEIGHTS = [(1,), (1, 1), (1, 0.3), (1, 1, 1, 1), (1,) * 30, (1, *[0.1] * 20)]
 
 
-@pytest.mark.full(keep=20)
+@pytest.mark.full(keep=12)
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda value: f"{len(value)} of {value[-1]}")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 @pytest.mark.parametrize("bounding", [None, "clamp"])

@@ -335,6 +335,7 @@ def test_intervals_cover_the_population_or_say_that_they_cannot(regressors, rows
             assert accepts_share(hits, stated, 0.97, "greater"), (epsilon, mechanism, hits / stated)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize("epsilon", [0.5, 2])
 def test_errors_are_those_of_many_samples(epsilon):
     stated, off, halves = intervals(1, 2000, epsilon, "laplace", 400)
@@ -349,6 +350,7 @@ def test_errors_are_those_of_many_samples(epsilon):
         assert accepts_share(count, stated, 0.95)
 
 
+@pytest.mark.full(keep=1)
 @pytest.mark.parametrize(("rows", "epsilon", "spread"), [(500, 50, 0.03), (15, 100, 0.2), (5000, 20, 0.02)])
 def test_intervals_hold_where_the_noise_hides_the_residual_variance(rows, epsilon, spread):
     """The noise in the residual sum of squares is of its size, so that the variance may be 0 by chance."""
