@@ -300,14 +300,16 @@ class ProtectedMethods:
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mean(
@@ -330,28 +332,34 @@ class ProtectedMethods:
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> pd.DataFrame: ...
+    def merge(
+        self, right: pd.DataFrame | ProtectedFrame, how: Literal['left', 'inner'] = 'inner',
+        on: Labels | None = None
+    ) -> ProtectedFrame: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def mode(
@@ -404,6 +412,10 @@ class ProtectedMethods:
     def partition(
         self, by: Hashable, *, epsilon: Rational, delta: Rational = 0, release_id: str | None = None
     ) -> dict[Hashable, ProtectedFrame]: ...
+    def per_unit(
+        self, columns: Mapping[Hashable, Any] | None = None,
+        bounds: Mapping[Hashable, tuple[Rational, Rational]] | None = None
+    ) -> ProtectedFrame: ...
     def pivot_table(
         self, values: Labels | None = None, index: Labels | None = None, columns: Labels | None = None,
         aggfunc: Aggregate | Sequence[Aggregate] = 'mean', *, epsilon: Rational, split: Split = None,
@@ -461,7 +473,7 @@ class ProtectedMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None,
+        weights: Hashable | None = None, interval: bool | float | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
@@ -470,15 +482,15 @@ class ProtectedMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None,
+        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        split: Split = None, weights: Hashable | None = None, interval: bool | float | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -810,26 +822,28 @@ class PlanMethods:
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
         epsilon: Levels | None = None, split: Split = None, weights: Hashable | None = None,
-        interval: bool | None = None, bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
-        ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def find_bounds(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
@@ -1125,40 +1139,44 @@ class BatchMethods:
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None, delta: Rational = 0,
+        weights: Hashable | None = None, interval: bool | float | None = None, delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.Series[Any]]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def mode(
@@ -1177,7 +1195,7 @@ class BatchMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational = 0.5, *, epsilon: Rational, split: Split = None,
-        weights: Hashable | None = None, interval: bool | None = None,
+        weights: Hashable | None = None, interval: bool | float | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
         release_id: str | None = None
@@ -1186,15 +1204,15 @@ class BatchMethods:
     def quantile(
         self, columns: Labels | None = None,
         q: Sequence[Rational] | np.ndarray[Any, Any] | pd.Index[Any] | pd.Series[Any] = ..., *,
-        epsilon: Rational, split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
-        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
-        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
-        release_id: str | None = None
+        epsilon: Rational, split: Split = None, weights: Hashable | None = None,
+        interval: bool | float | None = None, bounding: Literal['project'] | None = 'project',
+        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
+        rng: RandomState = None, release_id: str | None = None
     ) -> Pending[pd.DataFrame]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, weights: Hashable | None = None, interval: bool | None = None,
+        split: Split = None, weights: Hashable | None = None, interval: bool | float | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
         release_id: str | None = None
@@ -1342,24 +1360,28 @@ class GroupMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int = 1,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, interval: bool | float | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class SeriesGroupMethods:
@@ -1560,52 +1582,60 @@ class SeriesGroupMethods:
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, interval: bool | float | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *, epsilon: Rational,
-        split: Split = None, interval: bool | None = None, bounding: Literal['project'] | None = 'project',
-        delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential', releases: int,
-        rng: RandomState = None, release_id: str | None = None
+        split: Split = None, interval: bool | float | None = None,
+        bounding: Literal['project'] | None = 'project', delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def median(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def min(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: Literal[1] = 1, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: Literal[1] = 1, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.Series[Any]: ...
     @overload
     def max(
         self, columns: Labels | None = None, *, epsilon: Rational, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int, rng: RandomState = None, release_id: str | None = None
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int, rng: RandomState = None,
+        release_id: str | None = None
     ) -> pd.DataFrame: ...
 
 class GroupPlanMethods:
@@ -1697,23 +1727,26 @@ class GroupPlanMethods:
     ) -> pd.DataFrame: ...
     def quantile(
         self, columns: Labels | None = None, q: Rational | Sequence[Rational] = 0.5, *,
-        epsilon: Levels | None = None, split: Split = None, interval: bool | None = None,
+        epsilon: Levels | None = None, split: Split = None, interval: bool | float | None = None,
         bounding: Literal['project'] | None = 'project', delta: Rational = 0,
         mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
         ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def median(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def min(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...
     def max(
         self, columns: Labels | None = None, *, epsilon: Levels | None = None, split: Split = None,
-        interval: bool | None = None, delta: Rational = 0, mechanism: Literal['exponential'] = 'exponential',
-        releases: int = 1, rows: int | None = None, ranks: Ranks | None = None, level: float = 0.95
+        interval: bool | float | None = None, delta: Rational = 0,
+        mechanism: Literal['exponential'] = 'exponential', releases: int = 1, rows: int | None = None,
+        ranks: Ranks | None = None, level: float = 0.95
     ) -> pd.DataFrame: ...

@@ -239,6 +239,7 @@ class Arguments:
     """Arguments of a protection, without those of the budget.
 
     ``names``: where the unit of each record is noted by its name, for tables that are protected together.
+    ``title``: the name of such a table.
     """
 
     whose: Unit
@@ -248,6 +249,7 @@ class Arguments:
     on_invalid: Fate
     reuse: bool = False
     names: list[pd.Series[Any]] | None = None
+    title: str | None = None
 
     def check_engine_support(self, source: EngineFrame, *, seeded: bool) -> None:
         """Refuse arguments that frames of other engines do not support."""
@@ -310,7 +312,8 @@ class Arguments:
         """The first step, where a column names the unit."""
         if self.unit is None:
             return ()
-        return (Step(f"protect(unit={self.unit!r}, max_rows={self.most})", self.most),)
+        call = "protect(" if self.title is None else f"protect_tables({self.title!r}, "
+        return (Step(f"{call}unit={self.unit!r}, max_rows={self.most})", self.most),)
 
 
 def _warn_of_touching(touching: Sequence[Hashable]) -> None:

@@ -106,7 +106,8 @@ def protect_tables(
             )
     frames = []
     for title, (frame, schema) in tables.items():
-        arguments = Arguments(whose, None, unit, most_rows(unit, most.get(title, 1), None), on_invalid, names)
+        bound = most_rows(unit, most.get(title, 1), None)
+        arguments = Arguments(whose, None, unit, bound, on_invalid, names=names, title=title)
         # the common budget is opened once every table is accepted
         frames.append(bound_frame(frame, schema, None, arguments, _spare_budget, rng))
     declaration = blake2b(digest_size=16)

@@ -249,6 +249,19 @@ def test_invalid_records_are_dropped_with_their_units():
     assert cells(records_of(made)[["rows"]]) == [(None,), (1,), (None,), (None,)]
 
 
+def test_the_lineage_tells_tables_and_earlier_steps_apart():
+    """Stores of releases take equal lineages for equal records."""
+    first, second = tables(PERSON_ROWS, VISIT_ROWS)
+    pair = (second, VISITS)
+    private = protect_tables({"a": (first, PERSONS), "b": pair, "c": pair}, unit="id", epsilon=1)
+    persons = private["a"]
+    merged = [
+        persons.merge(part.per_unit({"rows": "size"}), how="left")
+        for part in (private["b"], private["c"], private["b"].query("n > 2"))
+    ]
+    assert len({frame.dp.lineage["step"].iloc[-1] for frame in merged}) == 3
+
+
 def test_schemas_of_pandera_are_taken():
     first, second = tables(PERSON_ROWS, VISIT_ROWS)
     schema = pa.DataFrameSchema({"n": pa.Column(int, pa.Check.in_range(-9, 9), metadata={"dp": {}})})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -128,7 +129,7 @@ def per_unit(facts: Facts, features: Sequence[Feature], text: str) -> Facts:
         domain=domain,
         scope=replace(facts.scope.of_subset(), contribution=1),
         sealed=Sealed(replace(records, cells=cells, units=units)),
-        lineage=(*facts.lineage, Step(text, made=frozenset(domain), mixed=frozenset(mixed))),
+        lineage=(*facts.lineage, Step(text, made=frozenset(domain), mixed=frozenset(mixed), domain=domain)),
     )
 
 
@@ -194,13 +195,16 @@ def joined(facts: Facts, other: Facts, how: str) -> Facts:
     frame.columns = pd.Index([*facts.domain, *new], tupleize_cols=False)
     domain = Domain((*facts.domain.columns, *added))
     after = replace(records, cells=frame)
-    steps = "; ".join(step.text for step in other.lineage)
+    steps = [(step.text, step.declaration) for step in other.lineage]
+    digest = blake2b(repr(steps).encode(), digest_size=6).hexdigest()
+    written = "; ".join(text for text, _ in steps)
     step = Step(
-        f"merge(how={how!r}, with {steps})",
+        f"merge({list(new)}, how={how!r}, digest={digest!r}, of {written})",
         condition=None if nullable else "has a row in the merged table",
         made=frozenset(new),
         mixed=frozenset(new) if secretly else other.mixed & frozenset(new),
         decided_by=() if nullable else tuple(pair for step in other.lineage for pair in step.decided_by),
+        domain=domain,
     )
     return replace(
         facts,
