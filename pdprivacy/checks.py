@@ -16,10 +16,10 @@ import numbers
 import operator
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,7 @@ def one_of(value: T, name: str, known: Sequence[str | None], hint: str | None = 
     )
 
 
-def is_function(value: object) -> bool:
+def is_function(value: object) -> TypeGuard[Callable[..., Any]]:
     """Return whether an object is a function, and no class or other object that can be called.
 
     >>> is_function(lambda private: private), is_function(int)

@@ -92,7 +92,8 @@ def protect_tables(
             f"'max_rows' must map names of tables to numbers of rows (got {got(max_rows)}).",
             f"max_rows={{{list(tables)[-1]!r}: 10}}",
         )
-    whose, names = Unit(neighbors, unit_name(unit)), []
+    whose = Unit(neighbors, unit_name(unit))
+    names: list[pd.Series[Any]] = []
     if whose.column is None:
         raise ParameterError("'unit' must be the label of one column of every table.", 'unit="person_id".')
     open_budget = opener(epsilon, delta, rho, accounting, budget, name, redeclare)

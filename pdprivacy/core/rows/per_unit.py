@@ -213,7 +213,9 @@ def _labels_known(source: Column) -> None:
 # ---------------------------------------------------------------- values
 
 
-def values_of(features: Sequence[Feature], read: Read, units: Integers) -> tuple[pd.DataFrame, Integers]:
+def values_of(
+    features: Sequence[Feature], read: Read | pd.DataFrame, units: Integers
+) -> tuple[pd.DataFrame, Integers]:
     """Return the columns, one row for each unit that has a record, and the unit of each row."""
     known, places = np.unique(units, return_inverse=True)
     index = pd.RangeIndex(len(known))
@@ -232,7 +234,8 @@ def values_of(features: Sequence[Feature], read: Read, units: Integers) -> tuple
 
 
 def _within(array: NDArray[Any], column: Column) -> NDArray[Any]:
-    return np.clip(array, column.lower, column.upper)
+    within: NDArray[Any] = np.clip(array, column.lower, column.upper)
+    return within
 
 
 Made: TypeAlias = Callable[[Feature, RecordsOfUnits, "pd.Index[Any]"], "pd.Series[Any]"]
@@ -259,7 +262,8 @@ def _made_sum(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -
 def _made_mean(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source, counts = _source(feature), records.per_unit(records.present)
     means = _totals(source, records) / np.maximum(counts, 1)
-    inside = np.clip(means, *map(float, source.interval))  # a quotient is rounded
+    lower, upper = map(float, source.interval)
+    inside = np.clip(means, lower, upper)  # a quotient is rounded
     return column_of(_within(inside, feature.column), counts == 0, feature.column, index)
 
 
