@@ -201,8 +201,8 @@ def kmedian(
     start = np.flatnonzero(noise.draw_without_replacement(points, size, noise.source(state)))
     walk = Medians(chosen, tuple(start.tolist()), swaps, protected.scope)
     shown((), walk.selections, "kmedian", progress, long=True)  # refused before anything is charged
-    request = Request(choosing.cost.epsilon, mechanism="laplace")  # only its cost is used
-    call = Call("kmedian", request, rng=_next_seed(state), columns=chosen, release_id=release_id)
+    seed = _next_seed(state)
+    call = Call.of_selection("kmedian", choosing.cost, chosen, rng=seed, release_id=release_id)
     task = Swaps(walk, choosing, (walk.start,))
 
     def publish(release: Release[pd.DataFrame], drawn: Drawn) -> tuple[pd.DataFrame, str | None]:

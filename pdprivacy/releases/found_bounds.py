@@ -9,7 +9,6 @@ import pandas as pd
 
 from pdprivacy.checks import one_of
 from pdprivacy.core.gate.facts import Facts, declared
-from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import (
     AnswerLabels,
     Call,
@@ -115,8 +114,9 @@ def find_bounds(
         BoundSearch(WideGrid(column), protected.scope, weight)
         for column, weight in zip(chosen, weights_of(chosen, split), strict=True)
     )
-    request = Request(choosing.cost.epsilon, mechanism="laplace")  # only its cost is used
-    call = Call("find_bounds", request, rng=options["rng"], columns=chosen, release_id=options["release_id"])
+    call = Call.of_selection(
+        "find_bounds", choosing.cost, chosen, rng=options["rng"], release_id=options["release_id"]
+    )
     labels = AnswerLabels(name_index(chosen), pd.Index(["lower", "upper"]))
     task = BoundSearches(searches, choosing)
     return Release(protected, call, call.label(protected), task, labels, _bounds_answer)

@@ -10,7 +10,6 @@ import pandas as pd
 from pdprivacy.checks import flag, whole
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.label_search import LabelSearch
-from pdprivacy.core.gate.request import Request
 from pdprivacy.core.gate.spec import AnswerLabels, Call, Drawn, Release, columns_of, name_index
 from pdprivacy.core.mechanisms.partition_selection import PartitionSelection
 from pdprivacy.core.noise import RandomState
@@ -109,8 +108,7 @@ def find_labels(
         )
     task = LabelSearch(chosen, cost, protected.unit.neighbors, several)
     task.price(cost)  # refused before anything is charged
-    request = Request(cost.epsilon, mechanism="laplace")  # only its cost is used
-    call = Call("find_labels", request, rng=rng, columns=chosen, release_id=release_id)
+    call = Call.of_selection("find_labels", cost, chosen, rng=rng, release_id=release_id)
 
     def publish(release: Release[Any], drawn: Drawn) -> tuple[Any, str | None]:
         return _published(release, drawn, counted), risk_noted(protected, call, drawn)

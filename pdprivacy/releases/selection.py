@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdprivacy.checks import flag, items, one_of, proportion, whole
 from pdprivacy.core.gate.facts import Facts
-from pdprivacy.core.gate.request import PROJECT, Request
+from pdprivacy.core.gate.request import PROJECT
 from pdprivacy.core.gate.spec import (
     LEVEL,
     MAX_CELLS,
@@ -510,24 +510,18 @@ def selected(
             f"{statistic!r} is drawn by mechanism='exponential' (got {choosing.mechanism!r})."
         )
     _check_work(choices, choosing.releases)
-    # the noise of a request does not matter here
-    request = Request(
-        choosing.cost.epsilon,
-        mechanism="laplace",
+    timelines_of(columns, statistic)  # refused before anything is charged
+    call = Call.of_selection(
+        statistic,
+        choosing.cost,
+        tuple(columns),
+        rng=options["rng"],
+        release_id=options["release_id"],
         releases=choosing.releases,
         bounding=options.get("bounding"),
-    )
-    timelines_of(columns, statistic)  # refused before anything is charged
-    call = Call(
-        statistic,
-        request,
-        rng=options["rng"],
-        columns=tuple(columns),
         by=choices[0].keys,
-        release_id=options["release_id"],
         weights=options.get("weights"),
     )
-
     task = Selections(tuple(choices), choosing)
     return Release(protected, call, call.label(protected), task, labels, selection_answer)
 

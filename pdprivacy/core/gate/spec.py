@@ -23,7 +23,7 @@ from pdprivacy.checks import has_hash, is_number
 from pdprivacy.core.accounting import Events
 from pdprivacy.core.accounting.rules import shares
 from pdprivacy.core.gate.facts import Facts, declared
-from pdprivacy.core.gate.request import PROJECT, MechanismName, Options, Request
+from pdprivacy.core.gate.request import PROJECT, BoundingName, MechanismName, Options, Request
 from pdprivacy.core.noise import RandomState, Source
 from pdprivacy.core.privacy import Approx, Pure, Rational
 from pdprivacy.core.statistics import BoundedStatistic, Part, Read, Statistic
@@ -253,6 +253,26 @@ class Call:
         name: Any = constraint  # what is no text is refused with the statistic
         return cls(
             statistic, request, bounds, rng, columns, by, name, linear, release_id=release_id, weights=weights
+        )
+
+    @classmethod
+    def of_selection(
+        cls,
+        statistic: str,
+        cost: Pure | Approx,
+        columns: tuple[Column, ...],
+        *,
+        rng: RandomState,
+        release_id: str | None,
+        releases: int = 1,
+        bounding: BoundingName | None = None,
+        by: tuple[Column, ...] = (),
+        weights: Column | None = None,
+    ) -> Call:
+        """Return the call of a release whose task selects: its request says the cost, and no noise."""
+        request = Request(cost.epsilon, mechanism="laplace", releases=releases, bounding=bounding)
+        return cls(
+            statistic, request, rng=rng, columns=columns, by=by, release_id=release_id, weights=weights
         )
 
     def label(self, facts: Facts) -> str:
