@@ -466,21 +466,30 @@ def test_intervals_of_variances_and_covariances_move_with_no_offset(offset, mean
 
 
 @pytest.mark.parametrize("statistic", ["var", "cov"])
-@pytest.mark.parametrize(("mean", "other_mean"), [(0.0, 0.0), (3.0, 3.0), (-3.0, 5.0)])
+@pytest.mark.parametrize(
+    ("mean", "other_mean", "spread", "known"),
+    [
+        (0.0, 0.0, 6.0, True),
+        (0.0, 0.0, 60.0, False),
+        (0.0, 0.0, 60.0, True),
+        (3.0, 3.0, 6.0, False),
+        (-3.0, 5.0, 6.0, False),
+    ],
+)
 @pytest.mark.parametrize(("count_std", "product_std"), [(0.5, 20.0), (2.0, 1.0)])
 def test_intervals_hold_what_the_noisy_numbers_do_not_contradict(
-    statistic, mean, other_mean, count_std, product_std
+    statistic, mean, other_mean, spread, known, count_std, product_std
 ):
     """A variance v is contradicted if S + n c - 2 m A + n m^2 - v (n - 1) exceeds the noise, for all means m.
 
     S is the noisy sum of squares less c each, A the noisy sum, n the noisy count, and 1, 2 m and c + m^2 - v
     are the weights of their noise. Of a covariance: S - m B - k A + n m k - v (n - 1), and 1, k, m, m k - v.
     """
-    rows, level, spread = 40.0, 0.9, 6.0 if statistic == "var" else -6.0
+    rows, level, spread = 40.0, 0.9, spread if statistic == "var" else -spread
     column = Column("x", "float", lower=-8.0, upper=8.0)
     number = quantity(column, "var", products=True)
     other_mean = mean if statistic == "var" else other_mean
-    stds = (1e-9, 1e-9) if mean == other_mean == 0 else (4.0, 7.0)
+    stds = (1e-9, 1e-9) if known else (4.0, 7.0)
     count = Noisy(np.array([rows]), count_std)
     first, second = (
         Noisy(np.array([rows * m]), std) for m, std in zip((mean, other_mean), stds, strict=True)
@@ -512,6 +521,6 @@ def test_intervals_hold_what_the_noisy_numbers_do_not_contradict(
     step = float(v[1, 0] - v[0, 0])
     assert lower <= kept.min() + 1e-9
     assert kept.max() <= upper + 1e-9
-    if mean == other_mean == 0:  # the means are known, and nothing is bounded from above
+    if known:  # the means are known, and nothing is bounded from above
         assert (lower, upper) == pytest.approx((kept.min(), kept.max()), abs=1.5 * step)
     assert upper - lower <= 1.25 * (kept.max() - kept.min()) + 2 * step
