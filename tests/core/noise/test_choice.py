@@ -134,3 +134,20 @@ def test_coins_show_with_their_probability_also_where_digits_decide(monkeypatch)
         for gap, times in zip((1, 3, 10), counts[1:].tolist(), strict=True):
             assert accepts_share(times, 2000, math.exp(-gap / 3))
             assert not accepts_share(times, 2000, math.exp(-gap / 3) * 0.6)
+
+
+def test_the_error_of_a_sum_of_weights_holds_where_nearly_all_weight_is_far_down():
+    """An exponent near 42 is rounded by 2**-48: more than all other errors, if 2**62 candidates have it."""
+    errors = []
+    for numerator in range(1000, 1200):
+        rate = Fraction(numerator, 1013)
+        power = int(42 / rate)
+        weights = Weights(np.array([1, 2**62 - 1]), np.array([0, power]), rate)
+        with localcontext() as context:
+            context.prec = 40
+            exponent = Decimal(-power * numerator) / 1013
+            whole = 1 + (2**62 - 1) * exponent.exp()
+            error = abs(Decimal(float(weights._sums[-1])) - whole)
+        assert error <= Decimal(weights._error)
+        errors.append(float(error / whole))
+    assert max(errors) > 2.0**-48
