@@ -274,9 +274,9 @@ class View:
             return {}
         _, low, high = self.limits
         texts = {}
-        for at in map(tuple, np.argwhere(self.limits[0]).tolist()):
-            half = float(self.half[at]) if self.counts[at] else None
-            texts[at] = unknown(self._limit(low[at]), self._limit(high[at], half))
+        for row, column in np.argwhere(self.limits[0]).tolist():
+            half = float(self.half[row, column]) if self.counts[row, column] else None
+            texts[row, column] = unknown(self._limit(low[row, column]), self._limit(high[row, column], half))
         return texts
 
     @cached_property

@@ -162,7 +162,8 @@ def _ends(view: View, values: Floats) -> tuple[Floats, Floats]:
     """Return the ends of intervals, (R, C) each; NaN where they are not known."""
     if not {"lower", "upper"} <= {*view.facts.error}:
         return view.facts.ends_of_each(*(each.reshape(view.released.shape) for each in (values, view.half)))
-    frame, width = metadata.interval(view.released), values.shape[1]
+    frame: Any = metadata.interval(view.released)
+    width = values.shape[1]
     lower, upper = (frame.iloc[:, at : at + width] for at in (2 * width, 3 * width))
     if view.dates:
         return seconds_of(lower), seconds_of(upper)
