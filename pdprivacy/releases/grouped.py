@@ -50,9 +50,9 @@ from pdprivacy.releases.histograms import labels_counted
 from pdprivacy.releases.moments import (
     Aggregates,
     Selection,
+    aggregates_of,
     asked_of,
     kinds_asked,
-    moments_of,
     risk_of_groups,
     selection_of,
     selection_options,
@@ -457,7 +457,7 @@ def _named(
         tuple(dict.fromkeys(kind for own, kind in statistics.values() if own == position))
         for position in range(len(chosen))
     )
-    moments = moments_of(facts, chosen, kinds, split, keys, "agg", weight)
+    moments = aggregates_of(facts, chosen, kinds, split, keys, "agg", weight)
     positions = [moments.layout.numbers.index(pair) for pair in statistics.values()]
 
     def in_order(result: Result) -> Result:
@@ -482,7 +482,7 @@ def _several(
     series = groups._as_series(columns) and not isinstance(func, Mapping)
     labels, weight = weighted_labels(facts, func, groups._columns_to_release(columns), weights, keys)
     chosen, kinds, by_name = asked_of(facts, func, labels, keys, method)
-    statistic = moments_of(facts, chosen, kinds, split, keys, method, weight)
+    statistic = aggregates_of(facts, chosen, kinds, split, keys, method, weight)
     call = replace(call, columns=chosen, weights=weight)
     if by_name and len(set(kinds)) == 1:
         call = replace(call, statistic=kinds[0][0])

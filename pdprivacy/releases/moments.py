@@ -380,12 +380,9 @@ def moments_of(
     split: Split,
     keys: tuple[Column, ...],
     method: str,
-    weight: Column | None = None,
-) -> Moments | Weighted:
+) -> Moments:
     """Return the statistics of each column per group; without keys, all records are one group."""
-    refuse_shared(chosen if weight is None else (*chosen, weight), keys, method)
-    if weight is not None:
-        return _weighted_moments(protected, chosen, kinds, weights_of(chosen, split), keys, weight)
+    refuse_shared(chosen, keys, method)
     quantities = tuple(
         quantity(column, method, centered=own != ("sum",), products=not {"var", "std"}.isdisjoint(own))
         for column, own in zip(chosen, kinds, strict=True)
@@ -409,15 +406,19 @@ WEIGHTED = ("count", "sum", "mean")
 """Statistics that `agg` makes of weighted records."""
 
 
-def _weighted_moments(
+def aggregates_of(
     protected: Facts,
     chosen: Sequence[Column],
     kinds: Kinds,
-    shares: tuple[Fraction, ...],
+    split: Split,
     keys: tuple[Column, ...],
-    weight: Column,
-) -> Weighted:
-    """Return the weighted statistics of each column per group."""
+    method: str,
+    weight: Column | None,
+) -> Moments | Weighted:
+    """Return the statistics of each column per group, as `moments_of`, or those of weighted records."""
+    if weight is None:
+        return moments_of(protected, chosen, kinds, split, keys, method)
+    refuse_shared((*chosen, weight), keys, method)
     wrong = [kind for own in kinds for kind in own if kind not in WEIGHTED]
     if wrong:
         raise ParameterError(
@@ -429,7 +430,7 @@ def _weighted_moments(
         for column, own in zip(chosen, kinds, strict=True)
     )
     of_weights = weight_of(weight, "agg", bits=PRODUCT_BITS)
-    return Weighted(kinds, quantities, shares, of_weights, protected.scope, keys)
+    return Weighted(kinds, quantities, weights_of(chosen, split), of_weights, protected.scope, keys)
 
 
 @with_noise_keywords("laplace")
@@ -537,7 +538,7 @@ def _aggregated(
     """Return the release of a table of statistics by columns, or of a Series by column if ``by_name``."""
     refuse_bounds(call)
     chosen, names = call.columns, name_index(call.columns)
-    statistic = moments_of(protected, chosen, kinds, split, (), call.statistic, call.weights)
+    statistic = aggregates_of(protected, chosen, kinds, split, (), call.statistic, call.weights)
     if by_name:
         return release_of(protected, call, statistic, AnswerLabels(names))
     rows = list(dict.fromkeys(kind for own in kinds for kind in own))

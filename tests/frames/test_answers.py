@@ -125,6 +125,8 @@ def test_every_other_request_is_charged():
         lambda: private.dp.sum("age", epsilon=0.25),
         lambda: private[private["age"] > 30].dp.mean("age", epsilon=0.25),
         lambda: private[private["age"] > 31].dp.mean("age", epsilon=0.25),
+        lambda: private.query("2 * age > 50").dp.mean("age", epsilon=0.25),  # which narrow no bound
+        lambda: private.query("2 * age > 60").dp.mean("age", epsilon=0.25),
         lambda: private.clip(upper={"age": 100}).dp.mean("age", epsilon=0.25),
         lambda: private.select(["age"]).dp.mean("age", epsilon=0.25),
         lambda: groups.mean("age", epsilon=0.25),
