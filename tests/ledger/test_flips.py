@@ -256,9 +256,9 @@ def first_of(bits: Bits) -> int:
 
 def bits_of_indexes(content: bytes) -> list[Bits]:
     """Return the bits of the pages of indexes, those of the kind of a charge first."""
-    places = [512 * index for index, page in enumerate(pages(content)) if page[0] in (2, 10)]
-    every = flips(content, chain.from_iterable(unused(content, place) for place in places))
-    inside = [bits for bits in every if first_of(bits) // 8 // 512 * 512 in places]
+    starts = [512 * index for index, page in enumerate(pages(content)) if page[0] in (2, 10)]
+    every = flips(content, chain.from_iterable(unused(content, start) for start in starts))
+    inside = [bits for bits in every if first_of(bits) // 8 // 512 * 512 in starts]
     kinds = {at for match in re.finditer(b"charge", content) for at in range(*match.span())}
     return sorted(inside, key=lambda bits: first_of(bits) // 8 not in kinds)
 
