@@ -352,10 +352,10 @@ class ProtectedFrame(Opaque):
     ) -> ProtectedFrame:
         """Add the columns of another table to each record, by its keys, as `DataFrame.merge`.
 
-        Each record is looked up by itself, so the step costs nothing. A pandas table is taken to be public:
-        its labels, and the least and largest of its numbers, are declared of the new columns. A protected
-        frame, of the same frame or of a table protected together with it by `protect_tables`, is looked up
-        by the unit of each record.
+        The step costs nothing. A pandas table is taken to be public: its labels, and the least and largest
+        of its numbers, are declared of the new columns, and each record is looked up by itself. A protected
+        frame, made of the same frame or of a table that was protected together with it by `protect_tables`,
+        is looked up by the unit of each record.
 
         Parameters
         ----------
@@ -424,6 +424,7 @@ class ProtectedFrame(Opaque):
         >>> persons.dp.domain["spent"].bounds("mean"), persons.dp.domain["visits"].bounds("mean")
         ((0.0, 2000.0), (1.0, 1000.0))
         """
+        check_constants("bounds={'total': (0, 1000)}", bounds)
         return ProtectedFrame(unit_steps.one_row_per_unit(self._protected, columns, bounds))
 
     @with_hints

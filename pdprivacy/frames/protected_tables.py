@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from pdprivacy.checks import whole
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Accounting
 from pdprivacy.core.conform import Fate
 from pdprivacy.core.gate.parts import with_common_units
 from pdprivacy.core.privacy import Neighbors, Rational, Unit
-from pdprivacy.errors import ParameterError, got, kind
+from pdprivacy.errors import ParameterError, PrivacyError, got, kind
 from pdprivacy.frames.frame import ProtectedFrame
 from pdprivacy.frames.protect import Arguments, bound_frame, most_rows, opener, unit_name
 from pdprivacy.hints.suggestions import with_hints
@@ -27,7 +28,7 @@ _EXAMPLE = 'protect_tables({"persons": (df, schema), "visits": (df2, schema2)}, 
 def protect_tables(
     tables: Mapping[str, tuple[Any, Any]],
     *,
-    unit: Hashable,
+    unit: Hashable = None,
     max_rows: Mapping[str, int] | None = None,
     epsilon: Rational | None = None,
     delta: Rational = 0,
@@ -50,8 +51,8 @@ def protect_tables(
     tables : a pandas frame and its schema by name; as `protect` takes them.
     unit : the column of every table that names the unit of each record, such as a person.
     max_rows : by name of the table, so many records of each unit are kept, chosen uniformly; 1 for a table
-        that is not in it. It costs nothing where the table is read by ``per_unit`` alone, whose rows are one
-        per unit: a number that hardly any unit exceeds leaves no records out then.
+        that is not in it. Choose them without looking at the data. Where a table is read by ``per_unit``
+        alone, whose result has one row per unit, a large number costs nothing.
     epsilon, delta, rho, accounting, budget, name, redeclare, neighbors, on_invalid, rng : as of `protect`.
 
     Returns
@@ -87,11 +88,15 @@ def protect_tables(
     if not isinstance(tables, Mapping) or not tables:
         raise ParameterError(f"'tables' must map names to frames and schemas (got {kind(tables)}).", _EXAMPLE)
     most = {} if max_rows is None else max_rows
-    if not isinstance(most, Mapping) or not set(most) <= set(tables):
+    if not isinstance(most, Mapping):
         raise ParameterError(
             f"'max_rows' must map names of tables to numbers of rows (got {got(max_rows)}).",
             f"max_rows={{{list(tables)[-1]!r}: 10}}",
         )
+    for title, number in most.items():
+        if title not in tables:
+            raise ParameterError(f"'max_rows' names {title!r}, which is no table.")
+        whole(number, "max_rows", 1)
     whose = Unit(neighbors, unit_name(unit))
     names: list[pd.Series[Any]] = []
     if whose.column is None:
@@ -110,9 +115,13 @@ def protect_tables(
         bound = most_rows(unit, most.get(title, 1), None)
         arguments = Arguments(whose, None, unit, bound, on_invalid, names=names, title=title)
         # the common budget is opened once every table is accepted
-        frames.append(bound_frame(frame, schema, None, arguments, _spare_budget, rng))
+        try:
+            frames.append(bound_frame(frame, schema, None, arguments, _spare_budget, rng))
+        except PrivacyError as error:
+            error.add_note(f"The table is {title!r}.")
+            raise
     declaration = blake2b(digest_size=16)
-    for title, frame in zip(tables, frames, strict=True):
+    for title, frame in sorted(zip(tables, frames, strict=True), key=lambda pair: pair[0]):
         declaration.update(repr((title, frame._protected.domain.fingerprint())).encode())
     contents = [frame._protected for frame in frames]
     common = with_common_units(contents, names)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pdprivacy.checks import one_of
+from pdprivacy.checks import has_hash, one_of
 from pdprivacy.core.gate import parts
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows.per_unit import features_of
 from pdprivacy.errors import ParameterError, kind
-from pdprivacy.hints.examples import EXAMPLES, quoted
+from pdprivacy.hints.examples import EXAMPLES
 
 
 def one_row_per_unit(facts: Facts, columns: object, bounds: object) -> Facts:
     """Return the frame of one row per unit; see `ProtectedFrame.per_unit`."""
+    facts = facts.admitted("per_unit")
     _refuse_parts(facts, "per_unit")
     if not isinstance(columns, Mapping) or not columns:
         raise ParameterError(
@@ -24,8 +26,11 @@ def one_row_per_unit(facts: Facts, columns: object, bounds: object) -> Facts:
     return parts.per_unit(facts, features, text)
 
 
-def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: object) -> Facts:
+def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: Any) -> Facts:
     """Return the frame with the columns of a frame of the same units; see `ProtectedFrame.merge`."""
+    from pdprivacy.frames.protect import unit_name
+
+    facts, other = facts.admitted("merge"), other.admitted("merge")
     one_of(how, "how", ("left", "inner"))
     _refuse_parts(facts, "merge")
     _refuse_parts(other, "merge")
@@ -37,25 +42,32 @@ def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: object) -> F
     if facts.budget is not other.budget:
         raise ParameterError(
             "'merge' takes a frame that spends the same budget, and these are groups of partition().",
-            "merge before partition",
+            "merge the whole frames, and divide the result.",
         )
-    if on is not None and on != facts.unit.column:
+    (label,) = on if isinstance(on, list) and len(on) == 1 else (on,)
+    if label is not None and not (has_hash(label) and unit_name(label) == facts.unit.column):
         raise ParameterError(
-            f"'on' must be the column of the unit, {facts.unit.column!r}, between protected frames.",
-            f"on={quoted(facts.unit.column)}",
+            f"'on' must be the column of the unit, {facts.unit.column}, between protected frames.",
+            "leave 'on' out.",
         )
     if other.scope.contribution > 1:
         raise ParameterError(
             "a unit may have several rows in the merged frame, so that a record would become several.",
-            "per_unit makes one row of them; or merge the other way round",
+            "per_unit, which makes one row of them; or the other frame's merge, with this frame.",
         )
-    twice = [name for name in other.domain if name in facts.domain]
+    # the frame has the column of the unit, or may not know it
+    added = [
+        name for name in other.domain if other.domain[name].role != "identifier" or name not in facts.domain
+    ]
+    twice = [name for name in added if name in facts.domain]
     if twice:
         raise ParameterError(
             f"column {twice[0]!r} is declared in both frames.",
             f"rename(columns={{{twice[0]!r}: NAME}}) first",
         )
-    return parts.joined(facts, other, how)
+    if not added:
+        raise ParameterError("'merge' would add no column.")
+    return parts.joined(facts, other, added, how)
 
 
 def _refuse_parts(facts: Facts, method: str) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pdprivacy
 from pdprivacy import Column, Domain, Ledger, protect, protect_tables
+from pdprivacy.core.engines.unit_codes import codes_of_tables
 from pdprivacy.errors import BudgetError, InvalidDataError, OmissionWarning, ParameterError
 from tests.support.snapshots import records_of
 
@@ -229,7 +230,8 @@ def test_a_table_is_merged_with_its_own_totals():
         ([1], {}, "'tables' must map"),
         ({"a": 5}, {}, "pair of a frame and a schema"),
         ({"a": (5, PERSONS)}, {}, "pandas frames"),
-        ({"a": PAIR}, {"max_rows": {"b": 2}}, "'max_rows' must map"),
+        ({"a": PAIR}, {"max_rows": {"b": 2}}, "is no table"),
+        ({"a": PAIR}, {"max_rows": {"a": None}}, "'max_rows' must be"),
         ({"a": PAIR}, {"unit": None}, "'unit' must be"),
         ({"a": PAIR}, {"unit": "nobody"}, "'unit' must be"),
     ],
@@ -260,6 +262,137 @@ def test_the_lineage_tells_tables_and_earlier_steps_apart():
         for part in (private["b"], private["c"], private["b"].query("n > 2"))
     ]
     assert len({frame.dp.lineage["step"].iloc[-1] for frame in merged}) == 3
+
+
+GROUPS = Column("group", "category", categories=("p", "q"), role="quasi_identifier")
+
+
+def with_groups(nullable=False):
+    """Persons with a group, and visits with another one and a sensitive answer."""
+    persons = Domain((Column("sex", "category", categories=("f", "m"), role="quasi_identifier"),))
+    visits = Domain(
+        (
+            GROUPS,
+            Column("answer", "category", nullable, categories=("no", "yes"), role="sensitive"),
+        )
+    )
+    first = pd.DataFrame({"id": range(8), "sex": ["f", "m"] * 4})
+    second = pd.DataFrame(
+        {"id": [0, 0, 1, 2, 3], "group": list("ppqqp"), "answer": ["yes", "no"] * 2 + ["no"]}
+    )
+    private = protect_tables(
+        {"persons": (first, persons), "visits": (second, visits)},
+        unit="id",
+        max_rows={"visits": 5},
+        epsilon=100,
+    )
+    return private["persons"], private["visits"]
+
+
+def test_whether_a_person_has_a_row_says_what_the_conditions_say():
+    persons, visits = with_groups()
+    chosen = visits.query("answer == 'yes'").per_unit({"g": ("group", "first")})
+    left = persons.merge(chosen, how="left")
+    assert left.dp.domain["g"].role == "sensitive"
+    for counts in (
+        left.dp.crosstab("sex", "g", epsilon=1),
+        left.dropna("g").dp.value_counts("sex", epsilon=1),
+        persons.merge(chosen).dp.value_counts("sex", epsilon=1),
+        persons.merge(left.drop(columns="sex").per_unit({"again": ("g", "last")}), how="left").dp.crosstab(
+            "sex", "again", epsilon=1
+        ),
+    ):
+        assert counts.dp.metadata.dr_ha is not None
+    by_group = visits.query("group == 'p'").per_unit({"a": ("answer", "first")})
+    assert persons.merge(by_group, how="left")._protected.mixed == {"a"}
+
+
+def test_records_without_nulls_of_a_sensitive_column_were_chosen_by_it():
+    persons, visits = with_groups(nullable=True)
+    answered = visits.dropna("answer").per_unit({"n": "size"})
+    left = persons.merge(answered, how="left")
+    assert left.dp.domain["n"].role == "sensitive"
+    assert persons.merge(answered).dp.value_counts("sex", epsilon=1).dp.metadata.dr_ha["by_records"] is None
+
+
+def test_bounds_are_plain_numbers():
+    visits = protected(PERSON_ROWS, VISIT_ROWS)["visits"]
+    for bound in (np.float64(49), visits.dp.quality().loc["n", "null"]):
+        with pytest.raises(ParameterError, match="plain Python values"):
+            visits.per_unit({"s": ("cost", "sum")}, {"s": (0, bound)})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (pd.Series([2**63 + 5, 7], dtype="uint64"), pd.Series([7, 8], dtype="int64"), 1),
+        (pd.Series([2**63 + 5, 7], dtype="uint64"), pd.Series([7, 2**63 + 5], dtype="UInt64"), 2),
+        (pd.Series([2**60 + 5, 7], dtype="int64"), pd.Series([], dtype="float64"), 0),
+        (pd.Series([0.1, 7], dtype="float32"), pd.Series([0.1, 7], dtype="float64"), None),
+        (
+            pd.Series(["3000-01-01"], dtype="datetime64[s]"),
+            pd.Series(["2020-01-01"], dtype="datetime64[ns]"),
+            None,
+        ),
+        (pd.Series(["a", "b"], dtype="category"), pd.Series(["b", "c"], dtype=object), 1),
+        (pd.Series([1, 2]), pd.Series(["1", "2"]), None),
+    ],
+)
+def test_equal_names_of_two_tables_are_one_unit(first, second, same):
+    """Or are refused, with no name in the error."""
+    if same is None:
+        with pytest.raises(InvalidDataError, match="several types") as caught:
+            codes_of_tables([first, second])
+        assert not any(str(name) in str(caught.value) for name in (*first, *second) if len(str(name)) > 3)
+        return
+    codes = codes_of_tables([first, second])
+    assert len({*codes[: len(first)]} & {*codes[len(first) :]}) == same
+
+
+def test_merges_by_the_name_of_the_unit():
+    private = protected(PERSON_ROWS, VISIT_ROWS)
+    made = private["visits"].per_unit({"rows": "size"})
+    for on in (None, "id", ["id"]):
+        assert list(private["persons"].merge(made, on=on).columns) == ["sex", "age", "rows"]
+    for on in (pd.Series(["id"]), ["id", "age"], np.array(["id", "x"])):
+        with pytest.raises(ParameterError, match="'on' must be"):
+            private["persons"].merge(made, on=on)
+
+
+def test_the_column_of_the_unit_may_be_declared_in_both_tables():
+    person = Column("id", "integer", role="identifier")
+    first, second = tables(PERSON_ROWS, VISIT_ROWS)
+    private = protect_tables(
+        {
+            "persons": (first, Domain((person, *PERSONS.columns))),
+            "visits": (second, Domain((person, *VISITS.columns))),
+        },
+        unit="id", max_rows={"visits": 9}, epsilon=1,
+    )  # fmt: skip
+    assert len(private["visits"].merge(private["persons"], on="id").columns) == 6
+
+
+def test_errors_name_the_table():
+    first, second = tables(PERSON_ROWS, [(9, 5000.0, True, 1)])
+    with pytest.raises(InvalidDataError) as caught:
+        protect_tables({"persons": (first, PERSONS), "visits": (second, VISITS)}, unit="id", epsilon=1)
+    assert caught.value.__notes__ == ["The table is 'visits'."]
+
+
+def test_the_order_of_the_tables_does_not_matter_to_a_ledger(tmp_path):
+    first, second = tables(PERSON_ROWS, VISIT_ROWS)
+    given_tables = {"persons": (first, PERSONS), "visits": (second, VISITS)}
+    options = {"unit": "id", "budget": Ledger(tmp_path / "budget.db"), "name": "clinic"}
+    protect_tables(given_tables, epsilon=1, **options)["persons"].dp.count(epsilon=0.5)
+    again = protect_tables(dict(reversed(given_tables.items())), **options)
+    assert again["persons"].dp.budget.left == (0.5, 0.0)
+
+
+def test_texts_of_repeated_merges_stay_short():
+    visits = protected(PERSON_ROWS, VISIT_ROWS)["visits"]
+    for number in range(12):
+        visits = visits.merge(visits.per_unit({f"rows {number}": "size"}))
+    assert len(visits.dp.lineage["step"].iloc[-1]) < 2000
 
 
 def test_schemas_of_pandera_are_taken():

@@ -11,7 +11,8 @@ import datetime
 import decimal
 import numbers
 import uuid
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,38 @@ def codes_of(frame: pd.DataFrame, unit: Hashable) -> Integers:
             "leave such records out before df.dp.protect(...), or give each a name of its own.",
         )
     return codes
+
+
+def several_types() -> InvalidDataError:
+    """Return the error for names that tables hold in types which cannot be compared."""
+    return InvalidDataError(
+        "The columns of the unit hold names of several types, so that one unit may have several names.",
+        "read them as text in every table: pd.read_csv(PATH, dtype=str).",
+    )
+
+
+def codes_of_tables(names: Sequence[pd.Series[Any]]) -> Integers:
+    """Return the unit of each record of several tables as a number, one table after the other.
+
+    Equal names have one number. Whole numbers are compared whatever type holds them, and floats of one width.
+
+    Raises InvalidDataError for names of several types.
+
+    >>> codes_of_tables([pd.Series([7, 9]), pd.Series([9, 7, 9], dtype="UInt64")]).tolist()
+    [0, 1, 1, 0, 1]
+    """
+    listed = [dense(each) for each in names if len(each)]
+    if not listed:
+        return np.zeros(0, dtype=np.int64)
+    kinds = {each.dtype.kind for each in listed}
+    if len({each.dtype.itemsize for each in listed if each.dtype.kind == "f"}) > 1:
+        raise several_types()
+    if kinds == {"i", "u"} or (kinds == {"u"} and len({str(each.dtype) for each in listed}) > 1):
+        listed = [pd.Series(each.tolist(), dtype=object) for each in listed]  # no type holds all of both
+    with warnings.catch_warnings(), contextlib.suppress(Exception):  # errors of pandas and Arrow show a name
+        warnings.simplefilter("ignore")
+        return unit_codes(pd.concat(listed, ignore_index=True))
+    raise several_types()
 
 
 def bounded(codes: Integers, most: int, source: noise.Source) -> Mask:

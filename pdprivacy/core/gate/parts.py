@@ -21,7 +21,6 @@ from pdprivacy.core.gate.facts import Facts, Step
 from pdprivacy.core.gate.records import Records, Sealed, records_of
 from pdprivacy.core.noise import Source
 from pdprivacy.declaration.domain import Column, Domain, Role
-from pdprivacy.errors import InvalidDataError
 from pdprivacy.types import Floats, Integers, Mask
 
 if TYPE_CHECKING:
@@ -140,10 +139,10 @@ def with_common_units(each: Sequence[Facts], names: Sequence[pd.Series[Any]]) ->
 
     Raises InvalidDataError where the names are of several types.
     """
-    from pdprivacy.core.engines.unit_codes import unit_codes
+    from pdprivacy.core.engines.unit_codes import codes_of_tables, several_types
 
     tables = object()
-    units = unit_codes(pd.concat(list(names), ignore_index=True))
+    units = codes_of_tables(names)
     of_tables = np.split(units, np.cumsum([len(listed) for listed in names])[:-1])
     result = []
     for facts, codes in zip(each, of_tables, strict=True):
@@ -151,19 +150,20 @@ def with_common_units(each: Sequence[Facts], names: Sequence[pd.Series[Any]]) ->
         assert records.units is not None
         both = pd.DataFrame({"alone": records.units, "together": codes}).drop_duplicates()
         if (codes < 0).any() or both["alone"].duplicated().any() or both["together"].duplicated().any():
-            raise InvalidDataError(
-                "The columns of the unit hold names of several types.", "read them as text in every table."
-            )
+            raise several_types()
         sealed = Sealed(replace(records, units=codes))
         result.append(replace(facts, sealed=sealed, tables=tables))
     return result
 
 
-def joined(facts: Facts, other: Facts, how: str) -> Facts:
-    """Return the frame with the columns of another one that has at most one row for each unit.
+def joined(facts: Facts, other: Facts, names: Sequence[Hashable], how: str) -> Facts:
+    """Return the frame with columns of another one that has at most one row for each unit.
 
-    ``how``: "left" makes nulls where a unit has no row in the other frame; "inner" leaves its records out.
-    Each record gets the row of its own unit, so that one unit changes as many records as before.
+    ``names``: the columns. ``how``: "left" makes nulls where a unit has no row in the other frame; "inner"
+    leaves its records out. Each record gets the row of its own unit, so that one unit changes as many records
+    as before.
+
+    Whether a unit has a row in the other frame says what the conditions there say.
     """
     from pdprivacy.core.rows.per_unit import looked_up
 
@@ -176,15 +176,15 @@ def joined(facts: Facts, other: Facts, how: str) -> Facts:
     known, order = np.append(known, -1), np.append(order, -1)  # a unit that nobody is
     places = np.where(known[places] == records.units, order[places], -1)
     nullable = how == "left"
-    # whether a unit has a row in a part that a sensitive column chose says what the column says
-    secretly = any(role == "sensitive" for step in other.lineage for _, role in step.decided_by)
+    decided_by = _deciding_all(other)
+    secretly = any(role == "sensitive" for _, role in decided_by)
     added = [
         replace(
             column,
             nullable=column.nullable or nullable,
-            role=(column.role or "sensitive") if secretly else column.role,
+            role="sensitive" if secretly and column.role != "identifier" else column.role,
         )
-        for column in other.domain.columns
+        for column in (other.domain[name] for name in names)
     ]
     new = {
         column.name: looked_up(rows.snapshot[column.name], column, places, records.snapshot.index)
@@ -198,12 +198,15 @@ def joined(facts: Facts, other: Facts, how: str) -> Facts:
     steps = [(step.text, step.declaration) for step in other.lineage]
     digest = blake2b(repr(steps).encode(), digest_size=6).hexdigest()
     written = "; ".join(text for text, _ in steps)
+    if len(written) > LONGEST_TEXT:
+        written = f"{len(steps)} steps"
+    chosen = {column.name for column in added if column.role == "sensitive"} if decided_by else set()
     step = Step(
         f"merge({list(new)}, how={how!r}, digest={digest!r}, of {written})",
         condition=None if nullable else "has a row in the merged table",
         made=frozenset(new),
-        mixed=frozenset(new) if secretly else other.mixed & frozenset(new),
-        decided_by=() if nullable else tuple(pair for step in other.lineage for pair in step.decided_by),
+        mixed=frozenset(chosen | (other.mixed & new.keys())),
+        decided_by=() if nullable else decided_by,
         domain=domain,
     )
     return replace(
@@ -214,6 +217,19 @@ def joined(facts: Facts, other: Facts, how: str) -> Facts:
         lineage=(*facts.lineage, step),
         seeded=facts.seeded or other.seeded,
     )
+
+
+LONGEST_TEXT = 1000
+"""The longest text of the steps of a merged frame that a lineage repeats."""
+
+
+def _deciding_all(facts: Facts) -> tuple[tuple[Hashable, Role | None], ...]:
+    """Return the name and the role of each column that decided on a record in any step."""
+    decided: dict[tuple[Hashable, Role | None], None] = {}
+    for step in facts.lineage:
+        decided.update(dict.fromkeys(step.decided_by))
+        decided.update(dict.fromkeys((name, "sensitive") for name in step.without_nulls))
+    return tuple(decided)
 
 
 # ---------------------------------------------------------------- declared groups

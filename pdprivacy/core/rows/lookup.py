@@ -56,11 +56,16 @@ def merge(domain: Domain, right: Any, how: Any = "inner", on: Any = None) -> Tra
         )
     if len(right) > MOST_ROWS:
         raise ParameterError(f"'merge' takes a table of at most {MOST_ROWS:,} rows.")
+    if right.columns.nlevels > 1:
+        raise ParameterError("the table has columns of several levels.", "table.set_axis([...], axis=1)")
     if not right.columns.is_unique:
         raise ParameterError("the table has a column name twice.")
     shared = [name for name in right.columns if name in domain] if on is None else on
     if on is None and not shared:
-        raise ParameterError("the table has no column of a declared name.", 'on="zip", a column of both')
+        raise ParameterError(
+            "the table has no column of a declared name.",
+            'on="zip", a column of both; or pdprivacy.protect_tables, for a table of the same people.',
+        )
     keys = [_key(own(domain[name], "merge")) for name in names(domain, shared, "merge")]
     known = [column.name for column in keys]
     for name in known:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pdprivacy.checks import has_hash, one_of
+from pdprivacy.checks import has_hash
 from pdprivacy.core.rows.cells import Read, category_column, codes, column_of, dense, floats, nulls, whole
 from pdprivacy.core.rows.steps import call, own
 from pdprivacy.declaration.domain import Column, Domain
@@ -92,10 +92,13 @@ def features_of(
     DeclarationError : a function that does not suit its column.
     """
     ends = {} if bounds is None else bounds
-    if not isinstance(ends, Mapping) or not set(ends) <= set(named):
+    if not isinstance(ends, Mapping):
         raise ParameterError(
             f"'bounds' must map new columns to pairs (got {got(bounds)}).", "bounds={'spent': (0, 1000)}"
         )
+    for name in ends:
+        if name not in named:
+            raise ParameterError(f"'bounds' names column {name!r}, which is no new one.")
     features = tuple(
         _clipped(_feature(domain, name, pair, most), ends.get(name)) for name, pair in named.items()
     )
@@ -111,10 +114,15 @@ def _feature(domain: Domain, name: Hashable, pair: Any, most: int) -> Feature:
             f"column {name!r} needs a pair of a column and a function, or 'size' (got {kind(pair)}).",
             EXAMPLES["per_unit"],
         )
-    source = own(domain[pair[0]], "per_unit")
-    function = one_of(pair[1], "function", tuple(FUNCTIONS))
-    shape, _ = FUNCTIONS[str(function)]
-    return Feature(shape(name, source, most), str(function), source)
+    source, function = own(domain[pair[0]], "per_unit"), pair[1]
+    if not isinstance(function, str) or function not in FUNCTIONS:
+        raise ParameterError(
+            f"the function of column {name!r} must be one of {', '.join(map(repr, FUNCTIONS))} "
+            f"(got {got(function)}).",
+            EXAMPLES["per_unit"],
+        )
+    shape, _ = FUNCTIONS[function]
+    return Feature(shape(name, source, most), function, source)
 
 
 def _clipped(feature: Feature, ends: Any) -> Feature:
@@ -161,11 +169,12 @@ def _total(name: Hashable, source: Column, most: int) -> Column:
         return Column(name, "float", lower=float(least), upper=float(greatest), role=_role(source))
     raise DeclarationError(
         f"the sum of {most:,} numbers of column {source.name!r} may be too large.",
-        f"private.clip({source.name!r}, LOWER, UPPER) first",
+        f"private.clip(upper={{{source.name!r}: 1000}}), which leaves smaller numbers.",
     )
 
 
 def _mean(name: Hashable, source: Column, most: int) -> Column:
+    _numeric(source, "mean")
     _total(name, source, most)
     lower, upper = source.bounds("mean")
     return Column(name, "float", source.nullable, lower=lower, upper=upper, role=_role(source))
@@ -175,7 +184,7 @@ def _truth(name: Hashable, source: Column, _: int) -> Column:
     if source.kind != "boolean":
         raise DeclarationError(
             f"'any' and 'all' are for truth values, and column {source.name!r} is of kind {source.noun!r}.",
-            f"private.assign(condition=private[{source.name!r}] == VALUE)",
+            f"'max' or 'nunique' of {source.name!r}; or a condition on it, by assign, first.",
         )
     return Column(name, "boolean", role=source.role)
 
@@ -184,7 +193,7 @@ def _extreme(name: Hashable, source: Column, most: int) -> Column:
     if source.kind == "category" and not source.ordered:
         raise DeclarationError(
             f"'min' and 'max' need an order, and the labels of column {source.name!r} have none.",
-            "private.astype, which states an order, or 'first'",
+            f"'first', 'last' or 'nunique' of {source.name!r}",
         )
     if source.kind != "category":
         source.bounds("min")
@@ -200,7 +209,7 @@ def _numeric(source: Column, function: str) -> None:
     if source.kind == "category" or source.timeline is not None:
         raise DeclarationError(
             f"{function!r} is for numbers, and column {source.name!r} is of kind {source.noun!r}.",
-            f"'nunique', 'first' or 'max' of {source.name!r}",
+            f"'nunique' or 'first' of {source.name!r}",
         )
     source.bounds(function)
 

@@ -145,6 +145,7 @@ def test_the_condition_of_an_inner_merge_is_told():
         (TOWNS.assign(town=pd.Timestamp("2026")), {"on": "zip"}, ParameterError, "texts, numbers"),
         (TOWNS, {"on": "zip", "how": "outer"}, ParameterError, "'how'"),
         (TOWNS, {"on": "town"}, DeclarationError, "town"),
+        (pd.concat({"a": TOWNS}, axis=1), {"on": "zip"}, ParameterError, "several levels"),
         (TOWNS.set_axis(["zip", "a", "a", "b"], axis=1), {"on": "zip"}, ParameterError, "twice"),
         ([1], {"on": "zip"}, ParameterError, "public table"),
         (pd.DataFrame({"n": [1.5], "x": [1]}), {"on": "n"}, ParameterError, "whole numbers"),
@@ -159,7 +160,7 @@ def test_other_tables_are_refused(table, options, error, reason):
 
 def test_protected_tables_and_keys_of_fractions_are_refused():
     private = protect(FRAME, DOMAIN, epsilon=1)
-    with pytest.raises(ParameterError, match="protected"):
+    with pytest.raises(ParameterError, match="names the unit"):
         private.merge(private, on="zip")
     fractions = Domain((Column("x", "float", lower=0, upper=1),))
     with pytest.raises(PrivacyError, match="whole numbers"):
