@@ -24,7 +24,7 @@ def warn_of_second_budget(frame: Any) -> None:
 
     Warns (DeclarationWarning).
     """
-    if not hasattr(sys, "ps1"):  # which interpreters and kernels of notebooks set
+    if not _is_typed():
         return
     key = id(frame)
     reference, warned = _PROTECTED.get(key, (None, False))
@@ -42,6 +42,15 @@ def warn_of_second_budget(frame: Any) -> None:
             "df.dp.protect(schema, budget=private.dp.budget).",
             DeclarationWarning,
         )
+
+
+def _is_typed() -> bool:
+    """Return whether the caller of this package is typed at a prompt, or in a notebook."""
+    frame = sys._getframe()
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("pdprivacy."):
+        frame = frame.f_back
+    # interpreters and kernels of notebooks have prompts, and run what is typed as the main module
+    return hasattr(sys, "ps1") and frame.f_globals.get("__name__") == "__main__"
 
 
 def _forget(key: int, dead: weakref.ref[Any]) -> None:

@@ -360,34 +360,47 @@ def interactive(monkeypatch):
     monkeypatch.setattr(second_budgets, "_PROTECTED", {})
 
 
+def typed(frame, *args, **options):
+    """The protected frame of a call that is typed at a prompt."""
+    names = {"__name__": "__main__", "pdprivacy": pdprivacy, "frame": frame, "args": args, "options": options}
+    return eval("pdprivacy.protect(frame, *args, **options)", names)
+
+
 @pytest.mark.usefixtures("interactive")
 @pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
 def test_a_second_budget_of_one_frame_warns_once(engine):
     frame = frame_of(engine, FRAME)
-    pdprivacy.protect(frame, DOMAIN, epsilon=1)
+    typed(frame, DOMAIN, epsilon=1)
     with pytest.warns(DeclarationWarning, match="second full budget now"):
-        pdprivacy.protect(frame, DOMAIN, epsilon=1)
-    pdprivacy.protect(frame, DOMAIN, epsilon=1)
+        typed(frame, DOMAIN, epsilon=1)
+    typed(frame, DOMAIN, epsilon=1)
 
 
 @pytest.mark.usefixtures("interactive")
 def test_shared_and_named_budgets_and_other_frames_do_not_warn(tmp_path):
     frame = FRAME.copy()
-    private = pdprivacy.protect(frame, DOMAIN, epsilon=1)
-    pdprivacy.protect(frame, DOMAIN, budget=private.dp.budget)
+    private = typed(frame, DOMAIN, epsilon=1)
+    typed(frame, DOMAIN, budget=private.dp.budget)
     ledger = pdprivacy.Ledger(tmp_path / "budget.db")
     for _ in range(2):
-        pdprivacy.protect(frame, DOMAIN, epsilon=1, budget=ledger, name="survey")
-    pdprivacy.protect(frame.copy(), DOMAIN, epsilon=1)
+        typed(frame, DOMAIN, epsilon=1, budget=ledger, name="survey")
+    typed(frame.copy(), DOMAIN, epsilon=1)
     for _ in range(20):  # a frame that is gone may leave its id to another one
-        pdprivacy.protect(FRAME.copy(), DOMAIN, epsilon=1)
+        typed(FRAME.copy(), DOMAIN, epsilon=1)
         gc.collect()
     assert len(second_budgets._PROTECTED) == 1
     with pytest.raises(ParameterError):
-        pdprivacy.protect(FRAME, DOMAIN, epsilon=-1)
-    pdprivacy.protect(FRAME, DOMAIN, epsilon=1)
+        typed(FRAME, DOMAIN, epsilon=-1)
+    typed(FRAME, DOMAIN, epsilon=1)
 
 
-def test_programs_are_not_warned():
+def test_programs_are_not_warned(monkeypatch):
+    monkeypatch.delattr(sys, "ps1", raising=False)
+    for _ in range(2):
+        typed(FRAME, DOMAIN, epsilon=1)
+
+
+@pytest.mark.usefixtures("interactive")
+def test_modules_are_not_warned_in_a_session():
     for _ in range(2):
         pdprivacy.protect(FRAME, DOMAIN, epsilon=1)
