@@ -248,7 +248,7 @@ def codes_of_tables(names: Sequence[pd.Series[Any]]) -> Integers:
     if not listed:
         return np.zeros(0, dtype=np.int64)
     kinds = {each.dtype.kind for each in listed}
-    if len({each.dtype.itemsize for each in listed if each.dtype.kind == "f"}) > 1:
+    if len({getattr(each.dtype, "itemsize", None) for each in listed if each.dtype.kind == "f"}) > 1:
         raise several_types()
     if kinds == {"i", "u"} or (kinds == {"u"} and len({str(each.dtype) for each in listed}) > 1):
         listed = [pd.Series(each.tolist(), dtype=object) for each in listed]  # no type holds all of both
