@@ -329,6 +329,11 @@ def test_bounds_are_plain_numbers():
         (pd.Series([2**63 + 5, 7], dtype="uint64"), pd.Series([7, 2**63 + 5], dtype="UInt64"), 2),
         (pd.Series([2**60 + 5, 7], dtype="int64"), pd.Series([], dtype="float64"), 0),
         (pd.Series([0.1, 7], dtype="float32"), pd.Series([0.1, 7], dtype="float64"), None),
+        (pd.Series([0.1, 7], dtype="float32").astype("category"), pd.Series([0.1, 7]), None),
+        (pd.Series([0.1, 7], dtype="Float32"), pd.Series([0.1, 7], dtype=object), None),
+        (pd.Series([0.1, 7]).astype("category"), pd.Series([7, 0.1]), 2),
+        (pd.Series([1, 7]).astype("category"), pd.Series([7, 3], dtype="float32"), 1),
+        (pd.Series([1, 7]).astype("category"), pd.Series([7, 3], dtype=object), 1),
         (
             pd.Series(["3000-01-01"], dtype="datetime64[s]"),
             pd.Series(["2020-01-01"], dtype="datetime64[ns]"),

@@ -179,6 +179,16 @@ def _comparable(cells: NDArray[np.object_]) -> NDArray[np.object_]:
     raise no_names()
 
 
+def _entries(names: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the names of a sparse, category or dictionary column without nulls, in a dtype of their own."""
+    names = dense(names)
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        return names.astype(names.dtype.categories.dtype)
+    if isinstance(names.dtype, pd.ArrowDtype) and str(names.dtype).startswith("dictionary"):
+        return _decoded(names)
+    return names
+
+
 def _decoded(names: pd.Series[Any]) -> pd.Series[Any]:
     """Return the entries of an Arrow dictionary column, which may repeat a name or be null."""
     chunks = names.array.__arrow_array__()
@@ -244,11 +254,15 @@ def codes_of_tables(names: Sequence[pd.Series[Any]]) -> Integers:
     >>> codes_of_tables([pd.Series([7, 9]), pd.Series([9, 7, 9], dtype="UInt64")]).tolist()
     [0, 1, 1, 0, 1]
     """
-    listed = [dense(each) for each in names if len(each)]
+    listed = [_entries(each) for each in names if len(each)]
     if not listed:
         return np.zeros(0, dtype=np.int64)
     kinds = {each.dtype.kind for each in listed}
-    if len({getattr(each.dtype, "itemsize", None) for each in listed if each.dtype.kind == "f"}) > 1:
+    # floats among objects are doubles, or of a type that is told from them
+    widths = {
+        each.dtype.itemsize if each.dtype.kind == "f" else 8 for each in listed if each.dtype.kind in "fO"
+    }
+    if len(widths) > 1:
         raise several_types()
     if kinds == {"i", "u"} or (kinds == {"u"} and len({str(each.dtype) for each in listed}) > 1):
         listed = [pd.Series(each.tolist(), dtype=object) for each in listed]  # no type holds all of both
