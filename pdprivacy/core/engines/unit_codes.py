@@ -259,9 +259,8 @@ def codes_of_tables(names: Sequence[pd.Series[Any]]) -> Integers:
         return np.zeros(0, dtype=np.int64)
     kinds = {each.dtype.kind for each in listed}
     # floats among objects are doubles, or of a type that is told from them
-    widths = {
-        each.dtype.itemsize if each.dtype.kind == "f" else 8 for each in listed if each.dtype.kind in "fO"
-    }
+    floats = [each.dtype for each in listed if each.dtype.kind in "fO"]
+    widths = {8 if dtype.kind == "O" else getattr(dtype, "itemsize", None) for dtype in floats}
     if len(widths) > 1:
         raise several_types()
     if kinds == {"i", "u"} or (kinds == {"u"} and len({str(each.dtype) for each in listed}) > 1):
