@@ -373,11 +373,11 @@ class _Result(_Accessor):
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
-        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False] * 50}), domain, epsilon=1)
         >>> print(private.dp.count(epsilon=0.5, rng=1).dp.to_markdown(note=False))
         |      | released |   ± |
         | :--- | -------: | --: |
-        | rows |        1 |   6 |
+        | rows |       99 |   6 |
         """
         from pdprivacy.show import export
 
@@ -390,8 +390,8 @@ class _Result(_Accessor):
 
         >>> import pandas as pd, pdprivacy
         >>> domain = pdprivacy.Domain((pdprivacy.Column("member", "boolean"),))
-        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False]}), domain, epsilon=1)
-        >>> "rows & 1 & 6" in private.dp.count(epsilon=0.5, rng=1).dp.to_latex(note=False)
+        >>> private = pdprivacy.protect(pd.DataFrame({"member": [True, False] * 50}), domain, epsilon=1)
+        >>> "rows & 99 & 6" in private.dp.count(epsilon=0.5, rng=1).dp.to_latex(note=False)
         True
         """
         from pdprivacy.show import export

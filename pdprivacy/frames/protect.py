@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Any, get_args
 
-import numpy as np
 import pandas as pd
 
-from pdprivacy.checks import check_name, flag, one_of, plain, printable, whole
+from pdprivacy.checks import check_name, flag, one_of, whole
 from pdprivacy.core import noise
 from pdprivacy.core.accounting import Accounting
 from pdprivacy.core.conform import (
@@ -49,6 +46,7 @@ from pdprivacy.frames.answers import AnswerMemory
 from pdprivacy.frames.conversions import conversion
 from pdprivacy.frames.frame import ProtectedFrame
 from pdprivacy.frames.second_budgets import warn_of_second_budget
+from pdprivacy.frames.unit_steps import unit_name
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.ledger import Budget, Ledger
 from pdprivacy.ledger.budget import total_of
@@ -561,25 +559,6 @@ def most_rows(unit: Hashable, max_rows: Any, public_rows: Any) -> int:
     if most > MOST_ROWS:
         raise ParameterError(f"'max_rows' must be at most {MOST_ROWS} (got {got(max_rows)}).")
     return most
-
-
-_TYPED = re.compile(r"(str|int|float|tuple|date|datetime|Timestamp|datetime64|timedelta64) ")
-"""The beginning of the text of a label that is not a string, and of a string that could be taken for one."""
-
-
-def unit_name(unit: Any) -> str | None:
-    """The label of the column of the unit as text, another one for each label."""
-    unit = plain(unit)
-    if unit is None or (isinstance(unit, str) and unit.isprintable() and not _TYPED.match(unit)):
-        return unit
-    if not isinstance(unit, str | int | float | tuple | date | np.generic) or isinstance(unit, bool):
-        raise ParameterError(
-            f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
-        )
-    try:
-        return printable(f"{type(unit).__name__} {unit!r}")
-    except ValueError:  # a whole number of more digits than Python writes
-        raise ParameterError("'unit' must be the label of one column of the frame.") from None
 
 
 def _with_dropped(quality: pd.DataFrame, unit: Hashable, dropped: int) -> pd.DataFrame:

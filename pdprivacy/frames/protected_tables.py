@@ -17,7 +17,8 @@ from pdprivacy.core.gate.parts import with_common_units
 from pdprivacy.core.privacy import Neighbors, Rational, Unit
 from pdprivacy.errors import ParameterError, PrivacyError, got, kind
 from pdprivacy.frames.frame import ProtectedFrame
-from pdprivacy.frames.protect import Arguments, bound_frame, most_rows, opener, unit_name
+from pdprivacy.frames.protect import Arguments, bound_frame, most_rows, opener
+from pdprivacy.frames.unit_steps import unit_name
 from pdprivacy.hints.suggestions import with_hints
 from pdprivacy.ledger import Budget, Ledger
 

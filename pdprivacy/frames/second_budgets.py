@@ -49,8 +49,10 @@ def _is_typed() -> bool:
     frame = sys._getframe()
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("pdprivacy."):
         frame = frame.f_back
-    # interpreters and kernels of notebooks have prompts, and run what is typed as the main module
-    return hasattr(sys, "ps1") and frame.f_globals.get("__name__") == "__main__"
+    # interpreters and kernels of notebooks have prompts, and run what is typed as the main module; so do the
+    # examples of a docstring, without a prompt of their own
+    is_example = frame.f_code.co_filename.startswith("<doctest")
+    return hasattr(sys, "ps1") and frame.f_globals.get("__name__") == "__main__" and not is_example
 
 
 def _forget(key: int, dead: weakref.ref[Any]) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
-from pdprivacy.checks import has_hash, one_of
+import numpy as np
+
+from pdprivacy.checks import has_hash, one_of, plain, printable
 from pdprivacy.core.gate import parts
 from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.rows.per_unit import features_of
@@ -28,8 +32,6 @@ def one_row_per_unit(facts: Facts, columns: object, bounds: object) -> Facts:
 
 def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: Any) -> Facts:
     """Return the frame with the columns of a frame of the same units; see `ProtectedFrame.merge`."""
-    from pdprivacy.frames.protect import unit_name
-
     facts, other = facts.admitted("merge"), other.admitted("merge")
     one_of(how, "how", ("left", "inner"))
     _refuse_parts(facts, "merge")
@@ -68,6 +70,25 @@ def with_rows_of_the_unit(facts: Facts, other: Facts, how: str, on: Any) -> Fact
     if not added:
         raise ParameterError("'merge' would add no column.")
     return parts.joined(facts, other, added, how)
+
+
+_TYPED = re.compile(r"(str|int|float|tuple|date|datetime|Timestamp|datetime64|timedelta64) ")
+"""The beginning of the text of a label that is not a string, and of a string that could be taken for one."""
+
+
+def unit_name(unit: Any) -> str | None:
+    """The label of the column of the unit as text, another one for each label."""
+    unit = plain(unit)
+    if unit is None or (isinstance(unit, str) and unit.isprintable() and not _TYPED.match(unit)):
+        return unit
+    if not isinstance(unit, str | int | float | tuple | date | np.generic) or isinstance(unit, bool):
+        raise ParameterError(
+            f"'unit' must be a column label (got {type(unit).__name__}).", 'unit="person_id".'
+        )
+    try:
+        return printable(f"{type(unit).__name__} {unit!r}")
+    except ValueError:  # a whole number of more digits than Python writes
+        raise ParameterError("'unit' must be the label of one column of the frame.") from None
 
 
 def _refuse_parts(facts: Facts, method: str) -> None:

@@ -177,9 +177,10 @@ class _Declared(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Return all that must be the same each time a step is tried; not the place of the ledger."""
-        options = {
-            name: value for name, value in self.options.items() if name not in ("redeclare", "columns")
-        }
+        left_out = (
+            ("redeclare", "columns") if self.options.get("reuse") else ("redeclare", "columns", "reuse")
+        )
+        options = {name: value for name, value in self.options.items() if name not in left_out}
         return {
             "schema": schemas.read_schema(self.schema, self.options["columns"]).fingerprint(),
             "name": self.name,

@@ -122,7 +122,7 @@ SPECIAL = [
 ]
 
 
-def protected(columns: tuple[Column, ...]) -> Any:
+def protected(columns: tuple[Column, ...], **options: Any) -> Any:
     cells = {
         column.name: np.clip(CELLS["integer"], column.lower, column.upper)
         if column.kind in ("integer", "float") and column.lower is not None
@@ -133,7 +133,8 @@ def protected(columns: tuple[Column, ...]) -> Any:
     for column in columns:
         if column.timeline is not None:
             frame[column.name] = pd.to_datetime(["2019-05-01", "2020-02-29"])
-    return pdprivacy.protect(frame, Domain(columns), epsilon=10**6, delta=0.01)
+    frame["person"] = [1, 2]
+    return pdprivacy.protect(frame, Domain(columns), epsilon=10**6, delta=0.01, **options)
 
 
 def refused_calls(private: Any) -> Iterator[str]:
@@ -175,6 +176,7 @@ def test_hints_name_declared_columns_in_calls_that_run(case):
     private = protected(DOMAINS[case])
     labels = list(private.columns)
     names = {"pd": pd, "np": np, "other": protected(DOMAINS[case]), "LABEL": labels[0], "LAST": labels[-1]}
+    names["persons"] = protected(DOMAINS[case], unit="person", max_rows=2)
     hints: dict[str, str] = {}
     for call in refused_calls(private):
         with private.dp.batch() as batch:
@@ -188,7 +190,9 @@ def test_hints_name_declared_columns_in_calls_that_run(case):
         said = f"{call} -> {hint}"
         assert not re.search(FOREIGN, hint), said
         for valid in calls_in(hint):
-            if re.fullmatch(r"private\.dp\.compare_\w+\(.*\)", valid) and "repetitions" not in valid:
+            if ".per_unit(" in valid:
+                run = valid.replace("private.", "persons.")
+            elif re.fullmatch(r"private\.dp\.compare_\w+\(.*\)", valid) and "repetitions" not in valid:
                 run = valid[:-1] + ", repetitions=2)"  # not 200
             else:
                 run = valid

@@ -380,8 +380,14 @@ def _step(quantity: Quantity, value: str) -> int:
 
 
 def _grouped(read: Read, others: Others, scope: Scope, records: Sequence[Record | None]) -> list[GroupedSums]:
-    """Return the sums of so many equal records in the first group, and of each record."""
+    """Return the sums of so many equal records in the first group, and of each record.
+
+    A replaced record is missing from columns with nulls alone: from a read of others it has the lower bound.
+    """
     quantities, keys = read.args[:2]
+    if scope.neighbors == "replace_one" and not scope.filtered:
+        stays = not all(quantity.column.nullable for quantity in quantities)
+        records = [Record() if stays and record is None else record for record in records]
     groups = len(keys) if read.name == "clusters" else groups_of(keys, read.args[2]) if len(keys) else 1
     size = len(quantities)
     pairs = [(i, j) for i in range(size) for j in range(i, size)] if _is_squared(read) else []
