@@ -177,9 +177,7 @@ class _Declared(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Return all that must be the same each time a step is tried; not the place of the ledger."""
-        left_out = (
-            ("redeclare", "columns") if self.options.get("reuse") else ("redeclare", "columns", "reuse")
-        )
+        left_out = {"redeclare", "columns", *([] if self.options.get("reuse") else ["reuse"])}
         options = {name: value for name, value in self.options.items() if name not in left_out}
         return {
             "schema": schemas.read_schema(self.schema, self.options["columns"]).fingerprint(),
