@@ -200,10 +200,14 @@ def _errors_are_fixed(release: Release[Any], at: float | None) -> bool:
 
 
 def _fits(name: str, value: Any, bounding: str | None) -> bool:
-    """Return whether a keyword suits a bounding: bounds need another, published calibration truncation."""
+    """Return whether a keyword suits a bounding: bounds need another, published calibration truncation.
+
+    Whatever is no name of a bounding suits none, and is refused by the request.
+    """
+    known = bounding if isinstance(bounding, str) else None
     if name == "bounds":
-        return bounding not in (None, PROJECT)
-    return name != "calibration" or not _is_published(value) or bounding == "truncated"
+        return known not in (None, PROJECT)
+    return name != "calibration" or not _is_published(value) or known == "truncated"
 
 
 def _is_published(calibration: Any) -> bool:

@@ -202,6 +202,13 @@ def test_series_and_arrays_of_texts_are_no_choices_and_are_not_shown(option, mak
     assert CANARY not in str(caught.value)
 
 
+def test_a_frame_is_no_bounding():
+    with pytest.raises(ParameterError, match="'bounding' must be one of"):
+        protected().dp.plan.histogram(
+            "x", 5, bounds=(0, 1), bounding=pd.DataFrame({"a": [CANARY]}), plus_minus=1
+        )
+
+
 @pytest.mark.parametrize("options", [{}, {"mechanism": "gaussian", "delta": 0.001}])
 def test_a_series_is_no_bounding(options):
     private = protected()
