@@ -44,6 +44,10 @@ _BEFORE = "make the change before df.dp.protect(...), where each unit is known"
 _ONE_OF_EACH = (
     "df.dp.protect(..., unit=..., max_rows=1), which names whose each record is, and keeps one of each"
 )
+_MERGE = Example(
+    "the columns of a public table: private.merge("
+    'pd.DataFrame({"region": ["north"], "capital": ["Oslo"]}), on="region")'
+)
 _SELECT = Example('private.select(["age", "region"]) for columns, private.query for records')
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -60,7 +64,8 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
         **dict.fromkeys(("shift", "diff", "pct_change", "rolling"), (_BESIDE, _COLUMN)),
         **dict.fromkeys(("resample", "asfreq"), (_PERIODS, _BY_PERIOD)),
         **dict.fromkeys(("ffill", "bfill", "pad", "backfill", "interpolate"), (_SPREADS, _FILL)),
-        **dict.fromkeys(("join", "explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
+        **dict.fromkeys(("explode", "melt", "stack"), (_MULTIPLIES, _BEFORE)),
+        "join": ("it finds rows by their index, which is not declared", _MERGE),
         **dict.fromkeys(("iloc", "loc", "at", "iat", "take", "xs"), (_PLACE, _SELECT)),
         "reindex": (_PLACE, _SELECT),
         **dict.fromkeys(("apply", "transform"), (_FUNCTION, _COLUMN)),
