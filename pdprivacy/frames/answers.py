@@ -64,20 +64,26 @@ class AnswerMemory:
         self,
         priced: Sequence[tuple[Release[Any], Price]],
         terms: tuple[Hashable, ...],
+        secret: object,
         make: Callable[[], list[Any]],
     ) -> list[Any]:
         """Return the answers of an equal plan again, or those that ``make`` charges as one and returns.
 
         ``terms``: the cost of all releases, their label and their name, which belong to the request.
+        ``secret``: the secret part that the records are, which pays for all releases at once.
         """
         releases = [release for release, _ in priced]
         keys = [_key(release, release.method_call) for release in releases]
         if None in keys:
             return make()
-        return self._answer((*terms, *keys), releases, make)
+        return self._answer((id(secret), *terms, *keys), releases, make, secret)
 
     def _answer(
-        self, key: tuple[Hashable, ...], releases: Sequence[Release[Any]], make: Callable[[], list[Any]]
+        self,
+        key: tuple[Hashable, ...],
+        releases: Sequence[Release[Any]],
+        make: Callable[[], list[Any]],
+        secret: object = None,
     ) -> list[Any]:
         """Return copies of the earlier answers to a key, or the answers that ``make`` charges and returns."""
         if key not in self._answers:
@@ -86,7 +92,7 @@ class AnswerMemory:
                 if key not in self._answers:
                     released = make()
                     # an object whose id is in the key must live as long as the key
-                    owners = [(release.facts.budget, release.facts.secret) for release in releases]
+                    owners = [secret, *((each.facts.budget, each.facts.secret) for each in releases)]
                     self._answers[key] = [copy_of(each) for each in released], owners
                     return released
         answers = [copy_of(each) for each in self._answers[key][0]]

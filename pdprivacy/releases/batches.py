@@ -142,7 +142,8 @@ class ReleasePlan:
         label = "plan: " + "; ".join(label if times == 1 else f"{times} x {label}" for label, times in runs)
         if self._joint is None and isinstance(self._facts.keeper, AnswerMemory):
             make = functools.partial(self._execute, label, release_id)
-            return self._facts.keeper.keep_together(self._releases, (self.cost, label, release_id), make)
+            terms = (self.cost, label, release_id)
+            return self._facts.keeper.keep_together(self._releases, terms, self._facts.secret, make)
         return self._execute(label, release_id)
 
     def _execute(self, label: str, release_id: str | None) -> list[Released]:

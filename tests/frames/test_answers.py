@@ -202,6 +202,28 @@ def test_seeded_releases_and_frames_are_charged_each_time():
     assert charges(seeded) == 2
 
 
+def test_plans_batches_and_marginals_of_two_samples_are_told_apart():
+    """Also of two samples that a row step follows: the texts of their steps are equal."""
+    private = protected(neighbors="replace_one")
+    with pytest.warns(OmissionWarning):
+        parts = [private.dp.sample(n=3, spend="epsilon") for _ in range(2)]
+    parts += [part.query("age > 20") for part in parts]
+
+    def batch(part):
+        with part.dp.batch() as batch:
+            batch.value_counts("area", epsilon=0.1)
+
+    for release in (
+        batch,
+        lambda part: part.dp.plan_releases([("value_counts", "area", {"epsilon": 0.2})]).release(),
+        lambda part: part.dp.marginals(["area"], order=1, epsilon=0.3),
+    ):
+        before = charges(private)
+        for part in (*parts, *parts):
+            release(part)
+        assert charges(private) == before + 4
+
+
 def test_plans_batches_and_marginals_are_answered_again_as_a_whole():
     private = protected()
 

@@ -37,7 +37,7 @@ from pdprivacy.core.gate.facts import Facts
 from pdprivacy.core.gate.label_search import LabelSearch
 from pdprivacy.core.gate.spec import Price, Task
 from pdprivacy.core.gate.tasks import BoundSearches, Choice, NoisyNumbers, Selections, Swaps
-from pdprivacy.core.mechanisms.discrete_gaussian import MOST_SIGMA, discrete_gaussian_delta
+from pdprivacy.core.mechanisms.discrete_gaussian import discrete_gaussian_delta
 from pdprivacy.core.mechanisms.exponential import LargestCounts
 from pdprivacy.core.mechanisms.gaussian import gaussian_delta
 from pdprivacy.core.statistics import LabelScores, Part, Read, Scope
@@ -140,7 +140,8 @@ def _check_noise(
         else:
             epsilon += LOSSES[mechanism.name](part, mechanism, request, each)
     _check_total(epsilon * releases, limit)
-    if squares and not _gaussian_holds(parts, mechanisms, 1 / math.sqrt(squares), each):
+    exact = limit[0] / releases, limit[1] / releases
+    if squares and not _gaussian_holds(parts, mechanisms, 1 / math.sqrt(squares), exact):
         raise _defect("its noise loses more than is charged")
     for event, _ in price.events:
         if event.noise is not None and float(event.noise.multiplier) ** 2 * squares > AGREES:
@@ -197,14 +198,18 @@ def _generalized(part: Part, mechanism: Any, request: Any, each: tuple[float, fl
     """Return the least epsilon at which one number that moves by the linf sensitivity has the part's delta.
 
     A number t scales from 0 loses (t + d)^p - t^p where it moves by d scales; larger t have the probability
-    delta.
+    delta, on both sides of 0 where one number moves. Several lose on one side, so half as many are larger. A
+    delta of a half or more leaves nothing to compare.
     """
     p = float(mechanism.p)
     if p == 1:
         return _laplace(part, mechanism, request, each)
     scale, share = float(mechanism.steps * mechanism.grid), float(part.weight)
     moved = min(_moved(part, mechanism, request), part.linf * float(part.unit) / scale)
-    tail = float(mechanism.distribution.reach(each[1] * share / 2)) / scale
+    beyond = each[1] * share / (2 if part.l0 == 1 else 1)
+    if beyond >= 0.5:
+        return 0.0
+    tail = float(mechanism.distribution.reach(beyond)) / scale
     return float((tail + moved) ** p - tail**p)
 
 
@@ -217,19 +222,24 @@ LOSSES: dict[str, Callable[[Part, Any, Any, tuple[float, float]], float]] = {
 """The loss of a part by each noise for an l1 sensitivity, given the charged loss of one release."""
 
 
-def _gaussian_holds(
-    parts: Sequence[Part], mechanisms: Sequence[Any], multiplier: float, each: tuple[float, float]
-) -> bool:
+SUMMED = (2.0**11 * 1.01, 2.0**9 * 1.01)
+"""The largest sigma, for one number and for several, whose delta is summed over all integers.
+
+Above a little less the calibration takes the continuous delta, and a larger sigma than it.
+"""
+
+
+def _gaussian_holds(parts: Sequence[Part], mechanisms: Sequence[Any], multiplier: float, each: Limit) -> bool:
     """Whether Gaussian parts, of this multiplier together, keep delta at epsilon."""
-    epsilon, delta = each
+    epsilon, delta = map(float, each)
     if mechanisms[0].integer:
         if mechanisms[0].calibration == "zcdp":
-            return 1 / (2 * multiplier**2) <= float(largest_rho(Fraction(epsilon), Fraction(delta))) * AGREES
+            return 1 / (2 * multiplier**2) <= float(largest_rho(*each)) * AGREES
         # one whole number stands for a vector of whole numbers, with the root of its length as the unit
         (part,), sigma = parts, float(mechanisms[0].steps)
-        moved = part.l1 if part.l0 == 1 else part.l2_squared
-        sigma *= 1 if part.l0 == 1 else math.sqrt(moved)
-        if sigma <= MOST_SIGMA:
+        if sigma <= SUMMED[part.l0 > 1]:
+            moved = part.l1 if part.l0 == 1 else part.l2_squared
+            sigma *= 1 if part.l0 == 1 else math.sqrt(moved)
             return _discrete_delta(epsilon, sigma, moved) <= delta * DELTAS_AGREE
     return gaussian_delta(epsilon, multiplier) <= delta * DELTAS_AGREE
 

@@ -352,3 +352,42 @@ def test_the_loss_of_generalized_noise_is_that_of_the_number_at_the_tail(p):
     part = Part("sum", Fraction(1), 2**30, 2**60, grid)
     recomputed = verification._generalized(part, mechanism, SimpleNamespace(bounding=None), (1.0, delta))
     assert recomputed == pytest.approx(loss, rel=1e-3)
+
+
+LARGE = Domain(
+    (Column("c", "category", categories=tuple("abcd")), Column("x", "integer", lower=0, upper=100))
+)
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"mechanism": "generalized_gaussian", "p": p, "delta": delta, "epsilon": 0.1}
+          for p, delta in ((1.5, 0.5), (3, 0.2), (7, 0.1), (100, 0.01), (3, 0.9))),
+        {"mechanism": "discrete_gaussian", "delta": 1e-6, "epsilon": 4e-3},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_noise_of_extreme_losses_is_not_refused(neighbors, options):
+    frame = pd.DataFrame({"c": list("abcd") * 3, "x": range(1, 13)})
+    private = pdprivacy.protect(frame, LARGE, epsilon=1000, delta=0.999, neighbors=neighbors)
+    private.dp.value_counts("c", **options)
+
+
+@pytest.mark.parametrize("releases", [1, 3])
+def test_the_least_epsilon_of_discrete_gaussian_noise_is_compared_exactly(releases):
+    """As a double 1e-6 lies below the least epsilon that has a better conversion from rho."""
+    private = pdprivacy.protect(
+        pd.DataFrame({"c": list("abcd"), "x": range(1, 5)}), LARGE, epsilon=1, delta=0.1
+    )
+    options = {"epsilon": Fraction(releases, 10**6), "delta": 1e-6, "releases": releases}
+    private.dp.nunique(["c", "x"], mechanism="discrete_gaussian", **options)
+
+
+def test_the_delta_of_wide_discrete_noise_is_not_summed(monkeypatch):
+    """One unit of a thousand records at a small loss: sums over all integers took seconds, and memory."""
+    frame = pd.DataFrame({"c": list("abcd") * 3, "x": range(1, 13), "unit": range(12)})
+    private = pdprivacy.protect(frame, LARGE, epsilon=1, delta=1e-3, unit="unit", max_rows=1000)
+    monkeypatch.setattr(verification, "_discrete_delta", pytest.fail)
+    private.dp.count(epsilon=0.004, delta=1e-6, mechanism="discrete_gaussian")
