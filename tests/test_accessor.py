@@ -271,7 +271,7 @@ def test_ipython_completes_what_applies(survey, schema, full):
         assert completed("mean.dp.") == RELEASED
         assert completed("private.dp.plan.") == sorted([*PLANNED, "groupby"])
         assert completed('private["age"].') == public(private["age"])
-        assert completed("private.dp.me") == ["mean", "median"]
+        assert completed("private.dp.me") == ["mean", "median", "merge"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what completes

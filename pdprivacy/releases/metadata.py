@@ -385,8 +385,8 @@ def all_noise(released: Released, facts: Metadata) -> Mask:
 def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
     """Return a mask of the numbers that are all noise, and the least and the largest that each may be.
 
-    A count that is all noise may be from 0 to its margin of error above it. The limits of dates are in
-    seconds since 1970.
+    A count that is all noise may be from 0 to its margin of error above it; one without a margin is none. The
+    limits of dates are in seconds since 1970.
     """
     if {"lower", "upper"} <= {*facts.error}:
         return _whole_ranges(released, facts)
@@ -401,7 +401,7 @@ def unknown(released: Released, facts: Metadata) -> tuple[Mask, Floats, Floats]:
         missing = WHOLE * (high - low)
         whole = np.isfinite(missing) & (missing > 0) & (lower - low <= missing) & (high - upper <= missing)
         if np.any(counts := are_counts(released, facts)):
-            hidden = counts & (values <= half)
+            hidden = counts & (values <= half) & (half > 0)
             low, high = np.where(hidden, 0.0, low), np.where(hidden, np.maximum(values, 0) + half, high)
             whole |= hidden
     return whole, low, high

@@ -116,7 +116,11 @@ def test_every_engine_looks_up_the_same(engine, request):
     pa = pytest.importorskip("pyarrow")
     private = protect(frame_of(engine, pa.Table.from_pandas(FRAME)), DOMAIN, epsilon=1e6)
     left, inner = private.merge(TOWNS, how="left", on="zip"), private.merge(TOWNS, on="zip")
-    assert left.dp.value_counts("town", epsilon=1000).to_dict() == {"Zurich": 2, "Bern": 1, np.nan: 3}
+    counts = left.dp.value_counts("town", epsilon=1000).to_dict()
+    # the null label is None in pandas 2 and NaN in pandas 3
+    assert {"none" if pd.isna(town) else town: count for town, count in counts.items()} == {
+        "Zurich": 2, "Bern": 1, "none": 3,
+    }  # fmt: skip
     assert round(inner.dp.sum("people", epsilon=100_000).item()) == 980
     assert inner.dp.count(epsilon=1000).item() == 3
     assert inner.dp.lineage["stability"].tolist() == [1]
@@ -140,7 +144,12 @@ def test_the_condition_of_an_inner_merge_is_told():
         (TOWNS.assign(zip=["1", None]), {"on": "zip"}, ParameterError, "has a null"),
         (TOWNS.assign(town=None), {"on": "zip"}, ParameterError, "no values"),
         (TOWNS.assign(area=np.inf), {"on": "zip"}, ParameterError, "finite numbers"),
-        (pd.DataFrame({"zip": ["8001"], "x": [10**400]}), {"on": "zip"}, ParameterError, "finite numbers"),
+        (
+            pd.DataFrame({"zip": ["8001"], "x": pd.Series([10**400], dtype=object)}),
+            {"on": "zip"},
+            ParameterError,
+            "finite numbers",
+        ),
         (TOWNS.assign(town=[True, 1]), {"on": "zip"}, ParameterError, "truth values"),
         (TOWNS.assign(town=pd.Timestamp("2026")), {"on": "zip"}, ParameterError, "texts, numbers"),
         (TOWNS, {"on": "zip", "how": "outer"}, ParameterError, "'how'"),
