@@ -567,6 +567,10 @@ def test_the_example_of_a_method_is_a_valid_call_of_it(names, name, tmp_path, mo
     assert f".{name}" in EXAMPLES[name] if name in ROW_STEPS else f".dp.{name}" in EXAMPLES[name]
     released = names["private"].dp.count(epsilon=0.1)
     call = EXAMPLES[name]
+    if name == "per_unit":
+        age = pa.DataFrameSchema({"age": pa.Column(int, pa.Check.in_range(0, 120), metadata={"dp": {}})})
+        visits = pd.DataFrame({"person": [1, 1, 2], "age": [30, 31, 50]})
+        names = {**names, "private": visits.dp.protect(age, epsilon=1, unit="person", max_rows=3)}
     if name.startswith("compare_"):
         call = call.removesuffix(")") + ", repetitions=2)"
     result = written(call, {**with_private_labels(names, name), "released": released})
