@@ -31,7 +31,7 @@ def drawn(
 ) -> Drawn:
     """The outcomes that the gate draws of a task, charged to this budget."""
     cells: Any = SimpleNamespace(engine="a test", in_turn=nullcontext, statistics=lambda: engine)
-    statistic = task.statistic if isinstance(task, NoisyNumbers) else task.choices[0]
+    statistic = task.statistic if isinstance(task, NoisyNumbers) else getattr(task, "choices", [task])[0]
     facts: Any = SimpleNamespace(
         scope=getattr(statistic, "scope", Scope("add_remove", None)),
         sealed=seal(cells, pd.DataFrame(), (0, 0)),

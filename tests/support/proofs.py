@@ -51,6 +51,11 @@ def canonical(node: object) -> str:
         return repr(node)
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         return f"Raise({canonical(node.exc.func)})"
+    if isinstance(node, ast.JoinedStr):  # Python 3.12.1 ends some with an empty text
+        parts = [
+            value for value in node.values if not (isinstance(value, ast.Constant) and value.value == "")
+        ]
+        return f"JoinedStr(values={canonical(parts)})"
     left_out = LEFT_OUT - ({"annotation"} if isinstance(node, ast.AnnAssign) else set())
     fields = [
         f"{name}={canonical(value)}"
