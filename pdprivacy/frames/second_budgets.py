@@ -37,8 +37,8 @@ def warn_of_second_budget(frame: Any) -> None:
     elif not warned:
         _PROTECTED[key] = reference, True
         warn(
-            "This frame was protected before in this session, and has a second full budget now: the two add "
-            "up. Go on with the first protected frame, or share its budget: "
+            "This frame was protected before, and has a second full budget now: the two add up. Go on with "
+            "the first protected frame, or share its budget: "
             "df.dp.protect(schema, budget=private.dp.budget).",
             DeclarationWarning,
         )

@@ -165,6 +165,7 @@ def joined(facts: Facts, other: Facts, names: Sequence[Hashable], how: str) -> F
 
     Whether a unit has a row in the other frame says what the conditions there say.
     """
+    from pdprivacy.core.rows.cells import frame_of
     from pdprivacy.core.rows.per_unit import looked_up
 
     records, rows = records_of(facts), records_of(other)
@@ -190,19 +191,12 @@ def joined(facts: Facts, other: Facts, names: Sequence[Hashable], how: str) -> F
         column.name: looked_up(rows.snapshot[column.name], column, places, records.snapshot.index)
         for column in added
     }
-    cells = [*(records.snapshot[name] for name in facts.domain), *new.values()]
-    frame = pd.DataFrame(dict(enumerate(cells)), index=records.snapshot.index, copy=False)
-    frame.columns = pd.Index([*facts.domain, *new], tupleize_cols=False)
+    kept = {name: records.snapshot[name] for name in facts.domain}
     domain = Domain((*facts.domain.columns, *added))
-    after = replace(records, cells=frame)
-    steps = [(step.text, step.declaration) for step in other.lineage]
-    digest = blake2b(repr(steps).encode(), digest_size=6).hexdigest()
-    written = "; ".join(text for text, _ in steps)
-    if len(written) > LONGEST_TEXT:
-        written = f"{len(steps)} steps"
+    after = replace(records, cells=frame_of({**kept, **new}, records.snapshot.index))
     chosen = {column.name for column in added if column.role == "sensitive"} if decided_by else set()
     step = Step(
-        f"merge({list(new)}, how={how!r}, digest={digest!r}, of {written})",
+        f"merge({list(new)}, how={how!r}, {_history(other)})",
         condition=None if nullable else "has a row in the merged table",
         made=frozenset(new),
         mixed=frozenset(chosen | (other.mixed & new.keys())),
@@ -221,6 +215,14 @@ def joined(facts: Facts, other: Facts, names: Sequence[Hashable], how: str) -> F
 
 LONGEST_TEXT = 1000
 """The longest text of the steps of a merged frame that a lineage repeats."""
+
+
+def _history(facts: Facts) -> str:
+    """Return the steps of a merged frame as text, with a digest that tells those from any other."""
+    steps = [(step.text, step.declaration) for step in facts.lineage]
+    digest = blake2b(repr(steps).encode(), digest_size=6).hexdigest()
+    written = "; ".join(text for text, _ in steps)
+    return f"digest={digest!r}, of {written if len(written) <= LONGEST_TEXT else f'{len(steps)} steps'}"
 
 
 def _deciding_all(facts: Facts) -> tuple[tuple[Hashable, Role | None], ...]:

@@ -165,6 +165,17 @@ def column_of(array: NDArray[Any], null: Mask | None, column: Column, index: pd.
     return pd.Series(values, index=index)
 
 
+def frame_of(columns: Mapping[Hashable, pd.Series[Any]], index: pd.Index[Any]) -> pd.DataFrame:
+    """Return columns of this index as a frame, without copies; labels that are tuples stay single labels.
+
+    >>> frame_of({("a", 1): pd.Series([5])}, pd.RangeIndex(1)).columns.tolist()
+    [('a', 1)]
+    """
+    frame = pd.DataFrame(dict(enumerate(columns.values())), index=index, copy=False)
+    frame.columns = pd.Index(list(columns), tupleize_cols=False)
+    return frame
+
+
 _BUILT_IN = {
     str, int, float, bool, type(None), type(pd.NA), type(pd.NaT), pd.Timestamp, pd.Timedelta,
     datetime.date, datetime.datetime, Decimal, np.bool_, np.int64, np.float64, np.str_,

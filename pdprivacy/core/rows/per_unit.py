@@ -16,7 +16,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pdprivacy.checks import has_hash
-from pdprivacy.core.rows.cells import Read, category_column, codes, column_of, dense, floats, nulls, whole
+from pdprivacy.core.rows.cells import (
+    Read,
+    category_column,
+    codes,
+    column_of,
+    dense,
+    floats,
+    frame_of,
+    nulls,
+    whole,
+)
 from pdprivacy.core.rows.steps import call, own
 from pdprivacy.declaration.domain import Column, Domain
 from pdprivacy.declaration.intervals import INT64, Interval
@@ -228,18 +238,17 @@ def values_of(
     """Return the columns, one row for each unit that has a record, and the unit of each row."""
     known, places = np.unique(units, return_inverse=True)
     index = pd.RangeIndex(len(known))
-    columns: list[pd.Series[Any]] = []
+    columns: dict[Hashable, pd.Series[Any]] = {}
     for feature in features:
-        if feature.source is None:
+        name, source = feature.column.name, feature.source
+        if source is None:
             sizes = np.bincount(places, minlength=len(known))
-            columns.append(column_of(_within(sizes, feature.column), None, feature.column, index))
+            columns[name] = column_of(_within(sizes, feature.column), None, feature.column, index)
             continue
-        values = dense(read[feature.source.name]).reset_index(drop=True)
+        values = dense(read[source.name]).reset_index(drop=True)
         _, compute = FUNCTIONS[feature.function]
-        columns.append(compute(feature, RecordsOfUnits(values, places, len(known)), index))
-    frame = pd.DataFrame(dict(enumerate(columns)), index=index, copy=False)
-    frame.columns = pd.Index([feature.column.name for feature in features], tupleize_cols=False)
-    return frame, known
+        columns[name] = compute(feature, RecordsOfUnits(values, places, len(known)), index)
+    return frame_of(columns, index), known
 
 
 def _within(array: NDArray[Any], column: Column) -> NDArray[Any]:
@@ -257,7 +266,7 @@ def _made_count(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any])
 
 def _made_distinct(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
     source = _source(feature)
-    present, keys = _known(records, source), _keys(records.values, source)
+    keys, present = _keys(records, source)
     pairs = pd.DataFrame({"unit": records.units[present], "key": keys[present]}).drop_duplicates()
     counts = np.bincount(pairs["unit"].to_numpy(), minlength=records.count)
     return column_of(_within(counts, feature.column), None, feature.column, index)
@@ -285,19 +294,11 @@ def _made_truth(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any])
 
 
 def _made_choice(feature: Feature, records: RecordsOfUnits, index: pd.Index[Any]) -> pd.Series[Any]:
-    source, keys = _source(feature), None
-    if feature.function in ("min", "max"):
-        keys = _keys(records.values, source)
+    keys, present = _keys(records, _source(feature))
+    by_value = feature.function in ("min", "max")
     last = feature.function in ("last", "max")
-    rows = records.chosen(_known(records, source), keys, last=last)
+    rows = records.chosen(present, keys if by_value else None, last=last)
     return looked_up(records.values, feature.column, rows, index)
-
-
-def _known(records: RecordsOfUnits, source: Column) -> Mask:
-    """The records whose cell is no null and, of labels, a declared one."""
-    if source.kind != "category":
-        return records.present
-    return np.asarray(codes(records.values, source.categories or ()) >= 0)
 
 
 def looked_up(values: pd.Series[Any], column: Column, rows: Integers, index: pd.Index[Any]) -> pd.Series[Any]:
@@ -332,9 +333,15 @@ def _source(feature: Feature) -> Column:
     return feature.source
 
 
-def _keys(values: pd.Series[Any], source: Column) -> NDArray[Any]:
-    """Return numbers by which cells are compared: of labels, their places in the declaration."""
-    return codes(values, source.categories or ()) if source.kind == "category" else _numbers(values, source)
+def _keys(records: RecordsOfUnits, source: Column) -> tuple[NDArray[Any], Mask]:
+    """Return numbers by which cells are compared, and which cells are no null and, of labels, declared.
+
+    The number of a label is its place in the declaration.
+    """
+    if source.kind != "category":
+        return _numbers(records.values, source), records.present
+    places = codes(records.values, source.categories or ())
+    return places, places >= 0
 
 
 def _numbers(values: pd.Series[Any], column: Column) -> NDArray[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pdprivacy.checks import has_hash, one_of, plain
-from pdprivacy.core.rows.cells import nulls
+from pdprivacy.core.rows.cells import frame_of, nulls
 from pdprivacy.core.rows.conditions import narrowed_domain, truths_of
 from pdprivacy.core.rows.nodes import NUMERIC, Node, clipped, filled
 from pdprivacy.core.rows.reader import SHAPE, ExpressionReader, Syntax, read_syntax
@@ -81,11 +81,9 @@ class Transform:
     def assigned(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The declared columns of the result, of all records."""
         new_columns = {name: values.set_axis(frame.index) for name, values in self.made(frame).items()}
-        columns = (new_columns[name] if name in new_columns else frame[name] for name in self.domain)
+        columns = {name: new_columns[name] if name in new_columns else frame[name] for name in self.domain}
         # without copies: snapshots may share memory, which nobody can reach
-        result = pd.DataFrame(dict(enumerate(columns)), index=frame.index, copy=False)
-        result.columns = pd.Index(list(self.domain), tupleize_cols=False)
-        return result
+        return frame_of(columns, frame.index)
 
 
 def call(method: str, *arguments: object, **options: object) -> str:
